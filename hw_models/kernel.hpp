@@ -1,0 +1,91 @@
+// The vocabulary of device work: what a kernel or a collective is, by shape and never by time. Programs are written in it, cost models price it.
+// FLOP and byte counts follow docs/models.md section 1; test: tests/model/kernel_test.cpp.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+
+#include "hw_models/units.hpp"
+
+namespace stepcast::hw {
+
+enum class Dtype : std::uint8_t { fp64, fp32, tf32, bf16, fp16, fp8 };
+std::int64_t bytes_per_element(Dtype dtype);
+const char* name(Dtype dtype);
+
+enum class KernelKind : std::uint8_t {
+  gemm,                // (m x k)(k x n), `batch` of them; out m x n
+  attention_forward,   // fused; batch = sequences, n = query heads, m = sequence length, k = head dimension
+  attention_backward,  // same shape; all kernels of the fused backward together
+  memory_bound,        // read_bytes + write_bytes, of class `memory`
+  fixed                // a phase of fixed-cost mode, see FixedPhase
+};
+
+/// Fused attention implementations. Unfused attention is gemm (batched) and memory_bound kernels.
+enum class AttentionKernel : std::uint8_t { none, flash1, flash2, flash3, triton, efficient };
+
+/// Classes of memory-bound kernel that reach different shares of the DRAM bandwidth.
+enum class MemoryClass : std::uint8_t { elementwise, normalization, softmax, indexing, copy, optimizer, tiny };
+
+/// The phases of fixed-cost mode (the design's section 6): each is exactly one kernel.
+enum class FixedPhase : std::uint8_t { none, embedding_forward, block_forward, head_forward, head_backward, block_backward, embedding_backward, optimizer };
+
+struct KernelShape {
+  KernelKind kind = KernelKind::memory_bound;
+  Dtype dtype = Dtype::bf16;
+  AttentionKernel attention = AttentionKernel::none;
+  MemoryClass memory = MemoryClass::elementwise;
+  FixedPhase phase = FixedPhase::none;
+  bool causal = false;
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  std::int64_t kv_heads = 0;                     // attention only
+  std::int64_t read_bytes = 0, write_bytes = 0;  // memory_bound only
+  auto operator<=>(const KernelShape&) const = default;
+};
+
+/// FLOPs that the kernel executes (2mnk per GEMM; attention as executed, causal skipping included); 0 for memory-bound kernels.
+Flops executed_flops(const KernelShape& shape);
+/// DRAM traffic without cache reuse between kernels: operands once in, results once out.
+Bytes dram_bytes(const KernelShape& shape);
+
+enum class CollectiveKind : std::uint8_t { all_gather, reduce_scatter, all_reduce };
+const char* name(CollectiveKind kind);
+
+/// Which ranks take part, as far as cost depends on it. `nodes` nodes with `ranks_per_node` members each.
+struct GroupShape {
+  std::int32_t ranks_per_node = 1, nodes = 1;
+  [[nodiscard]] std::int32_t ranks() const { return ranks_per_node * nodes; }
+  auto operator<=>(const GroupShape&) const = default;
+};
+
+/// `bytes` is the big side: the gathered output, the input of a reduce-scatter, the tensor of an all-reduce, on each rank.
+struct CollectiveShape {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  Dtype dtype = Dtype::bf16;
+  std::int64_t bytes = 0;
+  GroupShape group;
+  auto operator<=>(const CollectiveShape&) const = default;
+};
+
+/// What the host thread does between two device calls; each has a price of its own.
+enum class HostWork : std::uint8_t {
+  none,
+  op_forward,            // one eager op of the forward: interpreter, dispatcher, autograd record, launch
+  op_backward,           // one op of the C++ autograd engine, launch included
+  op_compiled,           // one launch inside a compiled graph
+  op_optimizer,          // one (multi-tensor) launch of the optimizer or of clipping
+  extra_launch,          // a further kernel of the same op: the driver's launch alone
+  collective_call,       // c10d call of one collective
+  fsdp_pre_forward, fsdp_post_forward, fsdp_pre_backward, fsdp_post_backward,  // fixed part of each hook
+  fsdp_root_pre_forward, fsdp_final_callback,
+  views_unsharded,       // per parameter: point it at the gathered buffer
+  views_sharded,         // per parameter: point it back at the shard
+  event_record, stream_wait,
+  allocation,            // one cached allocation or free
+  step_begin,            // once per training step: loop, zero_grad, logging
+  count_
+};
+inline constexpr std::size_t kHostWorkKinds = static_cast<std::size_t>(HostWork::count_);
+
+}  // namespace stepcast::hw

@@ -1,0 +1,1 @@
+#include "memory/caching_allocator.hpp"

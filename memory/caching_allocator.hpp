@@ -1,0 +1,71 @@
+// The policy of PyTorch's CUDA caching allocator over an abstract device memory: one code for simulation, the real device and replay of recorded histories.
+// Rules: docs/models.md, "Caching allocator". It decides and never waits: where PyTorch would synchronise, the caller drains the device and calls again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace stepcast::memory {
+
+struct Settings {
+  std::optional<std::int64_t> max_split_size;   // bytes; absent = no limit
+  std::int64_t roundup_power2_divisions = 0;    // 0 or 1 = off
+  std::optional<double> memory_fraction;        // of the device
+  double garbage_collection_threshold = 0;      // 0 = off; acts only together with memory_fraction
+  bool expandable_segments = false;
+};
+
+/// Running values and totals, all in bytes or counts, as torch.cuda.memory_stats() names them.
+struct Statistics {
+  std::int64_t allocated = 0, active = 0, reserved = 0, inactive_split = 0, requested = 0;
+  std::int64_t segments = 0, device_mallocs = 0, device_frees = 0, retries = 0, ooms = 0;
+};
+
+using BlockId = std::uint32_t;
+inline constexpr BlockId kNoBlock = ~BlockId{0};
+
+/// What a request came to, and what the device was asked to do in this call, so that the caller can charge for it.
+struct Outcome {
+  enum class Kind : std::uint8_t { done, must_drain, out_of_memory };
+  Kind kind = Kind::done;
+  BlockId block = kNoBlock;
+  std::int64_t bytes = 0;          // size of the block handed out
+  std::int64_t segment_bytes = 0;  // the device allocation that was asked for; 0 on a cache hit
+  std::int64_t released_bytes = 0; // given back to the device
+  std::int32_t device_mallocs = 0, device_frees = 0;
+};
+
+/// Completion of the events that a free of a stream-shared block records.
+class EventSource {
+ public:
+  virtual ~EventSource() = default;
+  /// Records an event at the current tail of `stream`.
+  virtual std::uint64_t record(int stream) = 0;
+  [[nodiscard]] virtual bool done(int stream, std::uint64_t event) const = 0;
+};
+
+class CachingAllocator {
+ public:
+  /// `device_bytes`: memory that the pool may reserve. `events` must outlive the allocator.
+  CachingAllocator(const Settings& settings, std::int64_t device_bytes, int streams, EventSource& events);
+  ~CachingAllocator();
+  CachingAllocator(CachingAllocator&&) noexcept;
+  CachingAllocator& operator=(CachingAllocator&&) = delete;
+
+  /// Polls deferred frees, then searches, releases or maps as PyTorch does. `must_drain`: wait until the device is idle, then call `malloc_after_drain` with the same arguments.
+  Outcome malloc(std::int64_t bytes, int stream);
+  Outcome malloc_after_drain(std::int64_t bytes, int stream);
+  void free(BlockId block);
+  void record_stream(BlockId block, int stream);
+
+  [[nodiscard]] const Statistics& statistics() const;
+  /// A number that is stable while the block lives and orders blocks like their addresses; for traces.
+  [[nodiscard]] std::uint64_t address(BlockId block) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stepcast::memory

@@ -1,0 +1,20 @@
+#include "program/program.hpp"
+
+namespace stepcast::program {
+
+const char* name(Owner owner) {
+  static constexpr const char* names[] = {"parameters", "gradients", "optimizer", "activations", "all_gather", "reduction", "loss", "input", "workspace"};
+  return names[static_cast<std::size_t>(owner)];
+}
+
+const char* name(Stream stream) {
+  static constexpr const char* names[] = {"compute", "pre_unshard", "unshard", "post_backward", "all_reduce"};
+  return names[static_cast<std::size_t>(stream)];
+}
+
+const char* name(OpKind kind) {
+  static constexpr const char* names[] = {"launch", "collective", "record", "wait", "host_wait", "alloc", "free", "record_stream", "host_work", "next_batch", "mark"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,74 @@
+// The executor that predicts: runs a program against a price list and yields a trace and totals. Never asks a cost model while it runs.
+// Semantics: docs/models.md, "Execution". Test: tests/unit/simulate_test.cpp, tests/model/.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw_models/cost_model.hpp"
+#include "hw_models/sim_time.hpp"
+#include "memory/caching_allocator.hpp"
+#include "program/program.hpp"
+#include "trace/trace.hpp"
+
+namespace stepcast::sim {
+
+/// Prices of everything that a program names, in integer time; computed once per program and hardware.
+struct PriceList {
+  struct Kernel {
+    SimTime alone{};
+    double nccl_slowdown = 0, dram_share = 0;
+  };
+  struct Collective {
+    SimTime alone{};
+    double nvlink_share = 0, nic_share = 0;
+  };
+  std::vector<Kernel> kernels;          // by Program::kernels
+  std::vector<Collective> collectives;  // by Program::collectives
+  std::array<SimTime, hw::kHostWorkKinds> host{};
+  SimTime launch_latency{};
+  SimTime device_malloc{}, device_malloc_per_gib{}, device_free{}, flush{};
+  SimTime batch{};  // host time from asking for a batch until it is there, when the loader is ahead
+};
+
+PriceList price(const program::Program& program, const hw::CostModel& model);
+
+struct Options {
+  std::int32_t ranks = 1;            // 1 = folded: one rank stands for all
+  std::int32_t world_size = 1;       // ranks that the representative stands for
+  std::int32_t ranks_per_node = 1;   // explicit ranks: consecutive ranks share a node (replica and shard groups)
+  std::int32_t record_from_step = 0; // slices and memory samples of earlier steps are not kept
+  bool record_host = true;           // host slices as well as device slices
+  bool memory_limit = true;          // false: device memory is unlimited and the allocator is not run (fixed-cost mode)
+  std::int64_t pool_bytes = 0;       // device memory less what lies outside the pool
+  std::int32_t launch_queue_depth = 1024;
+  memory::Settings allocator;
+};
+
+enum class Outcome : std::uint8_t { ok, out_of_memory, deadlock };
+
+struct OutOfMemory {
+  std::string buffer;
+  SimTime time{};
+  std::int64_t requested = 0, segment = 0, allocated = 0, reserved = 0, limit = 0;
+  std::int32_t step = 0;
+};
+
+struct Result {
+  Outcome outcome = Outcome::ok;
+  OutOfMemory out_of_memory;
+  std::vector<std::string> deadlock;  // who waits for what
+  std::vector<SimTime> step_end;      // end of the optimizer on the compute stream, per step: of the last rank
+  memory::Statistics memory;          // at the end
+  std::int64_t peak_allocated = 0, peak_active = 0, peak_reserved = 0;
+  std::array<std::int64_t, program::kOwners> peak_by_owner{};  // at the moment of peak_allocated
+  std::vector<std::int64_t> retries_per_step;
+  std::uint64_t events = 0;           // handled by the engine
+  trace::Trace trace;                 // of the first rank
+};
+
+Result simulate(const program::Program& program, const PriceList& prices, const Options& options);
+
+}  // namespace stepcast::sim
