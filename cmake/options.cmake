@@ -1,16 +1,30 @@
 # One interface target carries the language level, warnings and numeric rules; nothing is set globally.
+set(CMAKE_CXX_EXTENSIONS OFF)
 add_library(stepcast_options INTERFACE)
 target_compile_features(stepcast_options INTERFACE cxx_std_20)
 target_include_directories(stepcast_options INTERFACE ${PROJECT_SOURCE_DIR})
-# -ffp-contract=off: models must give the same bits on every machine.
-target_compile_options(stepcast_options INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -ffp-contract=off)
+# -ffp-contract=off: models must give the same bits on every machine. The flags are for C++ alone: nvcc passes its own to the host compiler.
+target_compile_options(stepcast_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wsign-conversion;-Wshadow;-ffp-contract=off>)
+# A library's error text carries the JSON path; the headers must agree on it in every file.
+target_compile_definitions(stepcast_options INTERFACE JSON_DIAGNOSTICS=1)
 option(STEPCAST_WERROR "Warnings are errors" OFF)
 if(STEPCAST_WERROR)
-  target_compile_options(stepcast_options INTERFACE -Werror)
+  target_compile_options(stepcast_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
-if(STEPCAST_SANITIZE)
-  target_compile_options(stepcast_options INTERFACE -fsanitize=${STEPCAST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  target_link_options(stepcast_options INTERFACE -fsanitize=${STEPCAST_SANITIZE})
+
+# Sanitizers come as a comma list. Fuzzers need clang and instrument the libraries as well, so that coverage guides them.
+set(sanitize ${STEPCAST_SANITIZE})
+if(STEPCAST_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "STEPCAST_FUZZERS needs clang (libFuzzer): use `cmake --preset fuzz`")
+  endif()
+  set(sanitize address,undefined)
+  target_compile_options(stepcast_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+endif()
+if(sanitize)
+  target_compile_options(stepcast_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${sanitize};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
+  target_link_options(stepcast_options INTERFACE -fsanitize=${sanitize})
 endif()
 
 find_program(STEPCAST_CCACHE ccache)

@@ -1,0 +1,17 @@
+# stepcast_bench(NAME file.cpp LINK libraries...): a Google Benchmark program bench_NAME, built with STEPCAST_BENCHMARKS=ON and run by `make bench`.
+if(STEPCAST_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+  add_custom_target(stepcast_benchmarks)
+endif()
+
+function(stepcast_bench name)
+  if(NOT STEPCAST_BENCHMARKS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(bench_${name} ${ARG_UNPARSED_ARGUMENTS})
+  set_target_properties(bench_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+  target_compile_definitions(bench_${name} PRIVATE STEPCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(bench_${name} PRIVATE stepcast_options benchmark::benchmark_main ${ARG_LINK})
+  add_dependencies(stepcast_benchmarks bench_${name})
+endfunction()
