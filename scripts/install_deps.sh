@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Installs what is missing to build, or says exactly what that is. Quick when nothing is missing.
+# Usage: scripts/install_deps.sh [build|bench|ci]. Exit code 2: something is missing and can't be installed from here.
+set -euo pipefail
+
+build_packages=(g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev zlib1g-dev doctest-dev ccache)
+bench_packages=("${build_packages[@]}" libbenchmark-dev)
+ci_packages=("${bench_packages[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3)
+
+case "${1:-build}" in
+  build) packages=("${build_packages[@]}") ;;
+  bench) packages=("${bench_packages[@]}") ;;
+  ci) packages=("${ci_packages[@]}") ;;
+  *)
+    echo "usage: $0 [build|bench|ci]" >&2
+    exit 2
+    ;;
+esac
+
+# Other systems name their packages otherwise, so only the tools and headers themselves are looked for.
+check_without_packages() {
+  local tool header missing=()
+  for tool in c++ cmake ninja; do command -v "$tool" >/dev/null || missing+=("$tool"); done
+  for header in nlohmann/json.hpp CLI/CLI.hpp fmt/core.h zlib.h doctest/doctest.h; do
+    printf '#include <%s>\n' "$header" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1 || missing+=("<$header>")
+  done
+  ((${#missing[@]} == 0)) && exit 0
+  echo "missing: ${missing[*]}" >&2
+  echo "This is not Debian or Ubuntu. Please install what Debian calls: ${packages[*]}" >&2
+  exit 2
+}
+command -v dpkg-query >/dev/null && command -v apt-get >/dev/null || check_without_packages
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+  [[ ${status:1:1} == i ]] || missing+=("$package")
+done
+((${#missing[@]} == 0)) && exit 0
+
+echo "installing: ${missing[*]}" >&2
+as_root=()
+if ((EUID != 0)); then
+  if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
+    as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
+  else
+    echo "missing packages, and neither root nor sudo to install them. As root: apt-get install --no-install-recommends ${missing[*]}" >&2
+    exit 2
+  fi
+fi
+export DEBIAN_FRONTEND=noninteractive
+install() { "${as_root[@]}" apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 install "${missing[@]}" </dev/null >&2; }
+# The package lists may be absent (a fresh container) or old: refresh them, unless the first try succeeds.
+install 2>/dev/null || { "${as_root[@]}" apt-get -qq update </dev/null >&2 && install; } || {
+  echo "apt-get could not install: ${missing[*]}" >&2
+  exit 2
+}
