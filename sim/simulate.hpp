@@ -11,6 +11,7 @@
 #include "hw_models/sim_time.hpp"
 #include "memory/caching_allocator.hpp"
 #include "program/program.hpp"
+#include "sim/data_loader.hpp"
 #include "trace/trace.hpp"
 
 namespace stepcast::sim {
@@ -30,21 +31,30 @@ struct PriceList {
   std::array<SimTime, hw::kHostWorkKinds> host{};
   SimTime launch_latency{};
   SimTime device_malloc{}, device_malloc_per_gib{}, device_free{}, flush{};
-  SimTime batch{};  // host time from asking for a batch until it is there, when the loader is ahead
+  SimTime batch{};  // host time to take a batch that is ready
 };
 
 PriceList price(const program::Program& program, const hw::CostModel& model);
 
+/// Fixed-cost mode: times that the user gives, for teaching and for proving the schedules (docs/models.md, "Fixed costs").
+struct FixedCosts {
+  std::array<SimTime, 8> phases{};  // by hw::FixedPhase
+  SimTime all_gather_block{}, all_gather_root{}, reduce_scatter_block{}, reduce_scatter_root{}, all_reduce_block{};
+  SimTime host_per_kernel{}, host_per_collective{};
+};
+
+PriceList price(const program::Program& program, const FixedCosts& costs);
+
 struct Options {
   std::int32_t ranks = 1;            // 1 = folded: one rank stands for all
   std::int32_t world_size = 1;       // ranks that the representative stands for
-  std::int32_t ranks_per_node = 1;   // explicit ranks: consecutive ranks share a node (replica and shard groups)
   std::int32_t record_from_step = 0; // slices and memory samples of earlier steps are not kept
   bool record_host = true;           // host slices as well as device slices
   bool memory_limit = true;          // false: device memory is unlimited and the allocator is not run (fixed-cost mode)
   std::int64_t pool_bytes = 0;       // device memory less what lies outside the pool
   std::int32_t launch_queue_depth = 1024;
   memory::Settings allocator;
+  LoaderSettings loader;
 };
 
 enum class Outcome : std::uint8_t { ok, out_of_memory, deadlock };

@@ -1,0 +1,253 @@
+// The device side of a rank: streams in FIFO order, events, kernels that share DRAM, collectives that meet across ranks in the order of their communicator.
+#include <algorithm>
+
+#include "sim/engine.hpp"
+#include "sim/sharing.hpp"
+
+namespace stepcast::sim {
+
+using program::OpKind;
+
+namespace {
+
+/// Work left at full speed after running from `updated` to `now`.
+SimTime left(SimTime remaining, SimTime updated, SimTime now, double speed) {
+  const SimTime elapsed = now - updated;
+  const SimTime done = speed == 1.0 ? elapsed : to_sim_time(to_seconds(elapsed) * speed);
+  return std::max(remaining - done, SimTime{});
+}
+
+SimTime end_time(SimTime now, SimTime remaining, double speed) {
+  return now + (speed == 1.0 ? remaining : to_sim_time(to_seconds(remaining) / speed));
+}
+
+}  // namespace
+
+void Engine::handle(const Event& event) {
+  const std::uint32_t target = event.target();
+  switch (event.kind()) {
+    case EventKind::host: run_host(ranks_[target]); return;
+    case EventKind::collective_end:
+      if (groups_[target].order == event.order) end_collective(target);
+      return;
+    case EventKind::kernel_end:
+    case EventKind::stream_arrival: break;
+  }
+  Rank& rank = ranks_[target / program::kStreams];
+  const auto s = static_cast<std::uint32_t>(target % program::kStreams);
+  if (rank.streams[s].order != event.order) return;
+  if (event.kind() == EventKind::kernel_end) {
+    end_kernel(rank, s);
+  } else {
+    rank.streams[s].state = Stream::State::idle;
+    rank.dirty |= 1u << s;
+  }
+  settle(rank);
+}
+
+/// Moves every stream whose head may move, until none can; then sees whether the host waited for an idle device.
+void Engine::settle(Rank& rank) {
+  while (rank.dirty != 0) {
+    const auto s = static_cast<std::uint32_t>(__builtin_ctz(rank.dirty));
+    rank.dirty &= rank.dirty - 1;
+    advance(rank, s);
+  }
+  if (rank.host.state != Host::State::draining) return;
+  for (const Stream& stream : rank.streams)
+    if (stream.enqueued != stream.done) return;
+  resume(rank);
+}
+
+void Engine::advance(Rank& rank, std::uint32_t s) {
+  Stream& stream = rank.streams[s];
+  while (stream.state == Stream::State::idle && !stream.queue.empty()) {
+    const Item& head = stream.queue.front();
+    if (head.arrival > now_) {
+      stream.state = Stream::State::awaiting_arrival;
+      stream.order = queue_.push(head.arrival, EventKind::stream_arrival, rank.index * static_cast<std::uint32_t>(program::kStreams) + s);
+      return;
+    }
+    const program::Op& op = program_.ops[head.op];
+    if (op.kind == OpKind::launch) return start_kernel(rank, s);
+    if (op.kind == OpKind::collective) {
+      stream.state = Stream::State::in_collective;
+      stream.reached = false;
+      return reach_collective(rank, s);
+    }
+    if (op.kind == OpKind::record) complete_record(rank, op.id);
+    if (op.kind == OpKind::wait && rank.events[op.id].completed < head.capture) {
+      stream.state = Stream::State::blocked_on_event;
+      return;
+    }
+    retire(rank, s);
+  }
+}
+
+void Engine::complete_record(Rank& rank, std::uint32_t event) {
+  const std::uint32_t completed = ++rank.events[event].completed;
+  for (std::uint32_t s = 0; s < program::kStreams; ++s) {
+    Stream& stream = rank.streams[s];
+    if (stream.state != Stream::State::blocked_on_event) continue;
+    const Item& head = stream.queue.front();
+    if (program_.ops[head.op].id != event || head.capture > completed) continue;
+    stream.state = Stream::State::idle;
+    rank.dirty |= 1u << s;
+  }
+  Host& host = rank.host;
+  if (host.state == Host::State::on_event && host.waits_for == event && completed >= rank.events[event].recorded) resume(rank);
+}
+
+/// The head of a stream is done.
+void Engine::retire(Rank& rank, std::uint32_t s) {
+  rank.streams[s].queue.pop();
+  ++rank.streams[s].done;
+  if (rank.host.state == Host::State::queue_full && rank.host.waits_for == s) resume(rank);
+}
+
+void Engine::start_kernel(Rank& rank, std::uint32_t s) {
+  Stream& stream = rank.streams[s];
+  stream.state = Stream::State::running;
+  stream.begin = stream.updated = now_;
+  stream.remaining = prices_.kernels[program_.ops[stream.queue.front().op].id].alone;
+  stream.speed = 0;  // so that retiming sets the first end
+  retime_kernels(rank);
+}
+
+void Engine::end_kernel(Rank& rank, std::uint32_t s) {
+  Stream& stream = rank.streams[s];
+  const Item item = stream.queue.front();
+  const program::Op& op = program_.ops[item.op];
+  if (recorded(rank)) recorder_.device(op, item, op.stream, stream.begin, now_);
+  if (op.stream == program::Stream::compute) result_.step_end[item.step] = std::max(result_.step_end[item.step], now_);
+  stream.state = Stream::State::idle;
+  retire(rank, s);
+  rank.dirty |= 1u << s;
+  retime_kernels(rank);
+}
+
+/// Speeds of the running kernels: a collective slows each by its own ratio, and together they can't take more than the DRAM gives.
+void Engine::retime_kernels(Rank& rank) {
+  std::array<Flow, program::kStreams> flows;
+  std::array<std::uint32_t, program::kStreams> running{};
+  std::size_t count = 0;
+  for (std::uint32_t s = 0; s < program::kStreams; ++s) {
+    if (rank.streams[s].state != Stream::State::running) continue;
+    const PriceList::Kernel& price = prices_.kernels[program_.ops[rank.streams[s].queue.front().op].id];
+    Flow& flow = flows[count];
+    flow.limit = rank.active_collectives > 0 ? 1 / (1 + price.nccl_slowdown) : 1;
+    flow.demand[static_cast<std::size_t>(Resource::dram)] = price.dram_share;
+    flow.speed = flow.limit;
+    running[count++] = s;
+  }
+  if (count > 1) share(std::span(flows).first(count));
+  for (std::size_t i = 0; i < count; ++i) set_speed(rank, running[i], flows[i].speed);
+}
+
+void Engine::set_speed(Rank& rank, std::uint32_t s, double speed) {
+  Stream& stream = rank.streams[s];
+  if (stream.speed == speed) return;
+  stream.remaining = left(stream.remaining, stream.updated, now_, stream.speed);
+  stream.updated = now_;
+  stream.speed = speed;
+  stream.order = queue_.push(end_time(now_, stream.remaining, speed), EventKind::kernel_end, rank.index * static_cast<std::uint32_t>(program::kStreams) + s);
+}
+
+std::uint32_t Engine::group_of(const Rank& rank, program::Communicator communicator) const {
+  return group_index_[static_cast<std::size_t>(communicator)][rank.index];
+}
+
+/// A collective is at the head of its stream. It joins its group if it is also next in the communicator's FIFO; the last rank to join starts the transfer.
+void Engine::reach_collective(Rank& rank, std::uint32_t s) {
+  Stream& stream = rank.streams[s];
+  const std::uint32_t entry = program_.ops[stream.queue.front().op].id;
+  const program::Communicator communicator = program_.collectives[entry].communicator;
+  if (stream.queue.front().capture != rank.next[static_cast<std::size_t>(communicator)]) return;
+  stream.reached = true;
+  stream.begin = now_;
+  const std::uint32_t g = group_of(rank, communicator);
+  Group& group = groups_[g];
+  if (group.arrived == 0) group.entry = entry;
+  if (group.entry != entry) return;  // ranks disagree about what comes next: nobody goes on, and the end of the run explains it
+  if (++group.arrived == group.members.size()) start_collective(g);
+}
+
+void Engine::start_collective(std::uint32_t g) {
+  Group& group = groups_[g];
+  group.transferring = true;
+  group.updated = now_;
+  group.remaining = prices_.collectives[group.entry].alone;
+  group.speed = 0;
+  for (const std::uint32_t member : group.members) {
+    ++ranks_[member].active_collectives;
+    retime_kernels(ranks_[member]);
+  }
+  retime_collectives(group);
+}
+
+void Engine::end_collective(std::uint32_t g) {
+  Group& group = groups_[g];
+  group.transferring = false;
+  group.arrived = 0;
+  for (const std::uint32_t member : group.members) end_collective_on(ranks_[member], group);
+  retime_collectives(group);
+  for (const std::uint32_t member : group.members) settle(ranks_[member]);
+}
+
+void Engine::end_collective_on(Rank& rank, const Group& group) {
+  --rank.active_collectives;
+  ++rank.next[static_cast<std::size_t>(group.communicator)];
+  for (std::uint32_t s = 0; s < program::kStreams; ++s) {
+    Stream& stream = rank.streams[s];
+    if (stream.state != Stream::State::in_collective) continue;
+    const Item item = stream.queue.front();
+    const program::Op& op = program_.ops[item.op];
+    if (program_.collectives[op.id].communicator != group.communicator) continue;
+    stream.state = Stream::State::idle;  // finished, or behind the finished one in the FIFO: looked at again
+    rank.dirty |= 1u << s;
+    if (!stream.reached) continue;
+    if (recorded(rank)) recorder_.device(op, item, op.stream, stream.begin, now_);
+    retire(rank, s);
+  }
+  retime_kernels(rank);
+}
+
+/// Speeds of the collectives that share a rank's links with `changed`. One spans several ranks and runs at the speed of its slowest.
+void Engine::retime_collectives(const Group& changed) {
+  ++retime_stamp_;
+  for (const std::uint32_t member : changed.members) {
+    for (const auto& index : group_index_) {
+      Group& group = groups_[index[member]];
+      if (!group.transferring || group.retimed == retime_stamp_) continue;
+      group.retimed = retime_stamp_;
+      double speed = 1;
+      for (const std::uint32_t other : group.members) speed = std::min(speed, collective_speed(ranks_[other], index[member]));
+      set_group_speed(index[member], speed);
+    }
+  }
+}
+
+double Engine::collective_speed(const Rank& rank, std::uint32_t g) const {
+  if (rank.active_collectives <= 1) return 1;
+  std::array<Flow, program::kCommunicators> flows;
+  std::size_t count = 0, mine = 0;
+  for (const auto& index : group_index_) {
+    const Group& group = groups_[index[rank.index]];
+    if (!group.transferring) continue;
+    if (index[rank.index] == g) mine = count;
+    flows[count].demand[static_cast<std::size_t>(Resource::nvlink)] = prices_.collectives[group.entry].nvlink_share;
+    flows[count++].demand[static_cast<std::size_t>(Resource::nic)] = prices_.collectives[group.entry].nic_share;
+  }
+  share(std::span(flows).first(count));
+  return flows[mine].speed;
+}
+
+void Engine::set_group_speed(std::uint32_t g, double speed) {
+  Group& group = groups_[g];
+  if (group.speed == speed) return;
+  group.remaining = left(group.remaining, group.updated, now_, group.speed);
+  group.updated = now_;
+  group.speed = speed;
+  group.order = queue_.push(end_time(now_, group.remaining, speed), EventKind::collective_end, g);
+}
+
+}  // namespace stepcast::sim

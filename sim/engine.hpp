@@ -1,0 +1,98 @@
+// The event engine: ranks with a host thread and streams, communicators that meet across ranks, fluid sharing of what they contend for.
+// It knows streams, events, collectives and memory; it has never heard of FSDP. Semantics: docs/models.md, "Execution".
+// device.cpp moves streams and collectives, host.cpp makes the program's calls, simulate.cpp sets up and collects.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "program/program.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/rank.hpp"
+#include "sim/recorder.hpp"
+#include "sim/simulate.hpp"
+
+namespace stepcast::sim {
+
+/// Ranks that share a communicator, and the collective that they are in.
+struct Group {
+  program::Communicator communicator = program::Communicator::shard;
+  std::vector<std::uint32_t> members;
+  std::uint32_t arrived = 0;
+  std::uint32_t entry = 0;  // collective entry of the first to arrive
+  bool transferring = false;
+  std::uint32_t order = 0;  // of the pending end event
+  SimTime updated{}, remaining{};
+  double speed = 1;
+  std::uint64_t retimed = 0;  // stamp of the last look at its speed
+};
+
+class Engine {
+ public:
+  Engine(const program::Program& program, const PriceList& prices, const Options& options);
+  Result run();
+
+ private:
+  // host.cpp
+  void run_host(Rank& rank);
+  bool next_range(Rank& rank);
+  bool execute(Rank& rank, const program::Op& op);
+  [[nodiscard]] SimTime host_cost(const program::Op& op) const;
+  [[nodiscard]] bool needs_device_state(const Rank& rank, const program::Op& op) const;
+  bool reach_now(Rank& rank);
+  void block(Rank& rank, Host::State state, trace::HostState reason, std::uint32_t waits_for);
+  void resume(Rank& rank);
+  bool host_wait(Rank& rank, const program::Op& op);
+  bool enqueue(Rank& rank, const program::Op& op);
+  bool allocate(Rank& rank, const program::Op& op);
+  bool charge_allocation(Rank& rank, const memory::Outcome& outcome);
+  void release(Rank& rank, const program::Op& op);
+  void take_batch(Rank& rank);
+  void run_out_of_memory(const Rank& rank, const program::Op& op, const memory::Outcome& outcome);
+
+  // device.cpp
+  void handle(const Event& event);
+  void settle(Rank& rank);
+  void advance(Rank& rank, std::uint32_t stream);
+  void start_kernel(Rank& rank, std::uint32_t stream);
+  void end_kernel(Rank& rank, std::uint32_t stream);
+  void complete_record(Rank& rank, std::uint32_t event);
+  void retire(Rank& rank, std::uint32_t stream);
+  void wake_host(Rank& rank, std::uint32_t stream);
+  void reach_collective(Rank& rank, std::uint32_t stream);
+  void start_collective(std::uint32_t group);
+  void end_collective(std::uint32_t group);
+  void end_collective_on(Rank& rank, const Group& group);
+  void retime_kernels(Rank& rank);
+  void set_speed(Rank& rank, std::uint32_t stream, double speed);
+  void retime_collectives(const Group& changed);
+  [[nodiscard]] double collective_speed(const Rank& rank, std::uint32_t group) const;
+  void set_group_speed(std::uint32_t group, double speed);
+  [[nodiscard]] std::uint32_t group_of(const Rank& rank, program::Communicator communicator) const;
+
+  // simulate.cpp
+  void make_groups();
+  void describe_deadlock();
+  Result collect();
+
+  [[nodiscard]] bool recorded(const Rank& rank) const { return rank.index == 0; }
+
+  const program::Program& program_;
+  const PriceList& prices_;
+  const Options& options_;
+  EventQueue queue_;
+  SimTime now_{};
+  std::deque<Rank> ranks_;  // never moved: a rank's allocator watches its streams
+  std::vector<Group> groups_;
+  std::array<std::vector<std::uint32_t>, program::kCommunicators> group_index_;  // rank -> group
+  Recorder recorder_;
+  Result result_;
+  std::uint32_t unfinished_ = 0;
+  std::uint64_t retime_stamp_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace stepcast::sim

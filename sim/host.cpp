@@ -1,0 +1,247 @@
+// The host thread of a rank: makes the program's calls in order, spends their host time, and blocks only where the program or the allocator says so.
+// It may run ahead of the event clock as long as a call does not look at the device (docs/models.md, "Execution").
+#include <algorithm>
+
+#include "sim/engine.hpp"
+
+namespace stepcast::sim {
+
+using program::Op;
+using program::OpKind;
+
+void Engine::run_host(Rank& rank) {
+  Host& host = rank.host;
+  host.state = Host::State::running;
+  while (!stopped_) {
+    if (host.pc == host.end && !next_range(rank)) return;
+    const Op& op = program_.ops[host.pc];
+    if (!host.paid) {
+      const SimTime begin = host.time;
+      host.time += host_cost(op);
+      host.paid = true;
+      if (recorded(rank) && op.kind != OpKind::launch && op.kind != OpKind::collective && host.time != begin) recorder_.host_work(op, begin, host.time);
+    }
+    if (needs_device_state(rank, op) && !reach_now(rank)) return;
+    if (!execute(rank, op)) return;
+    host.paid = host.drained = false;
+    ++host.pc;
+  }
+}
+
+/// Goes on to the next step's ops; false when there is none.
+bool Engine::next_range(Rank& rank) {
+  Host& host = rank.host;
+  if (recorded(rank) && host.step >= 0) recorder_.leave_step(host.time);
+  const auto next = static_cast<std::size_t>(host.step + 1);
+  if (next == program_.steps.size()) {
+    host.state = Host::State::finished;
+    --unfinished_;
+    return false;
+  }
+  if (rank.memory && recorded(rank)) result_.retries_per_step.push_back(rank.memory->allocator.statistics().retries);
+  host.pc = program_.steps[next].begin;
+  host.end = program_.steps[next].end;
+  host.step = static_cast<std::int32_t>(next);
+  if (recorded(rank)) recorder_.enter_step(host.step, host.time);
+  return host.pc != host.end || next_range(rank);
+}
+
+SimTime Engine::host_cost(const Op& op) const {
+  const auto price = [this](hw::HostWork work) { return prices_.host[static_cast<std::size_t>(work)]; };
+  switch (op.kind) {
+    case OpKind::launch: return price(op.work);
+    case OpKind::collective: return price(hw::HostWork::collective_call);
+    case OpKind::record: return price(hw::HostWork::event_record);
+    case OpKind::wait: return price(hw::HostWork::stream_wait);
+    case OpKind::alloc:
+    case OpKind::free: return price(hw::HostWork::allocation);
+    case OpKind::host_work: return price(op.work) * static_cast<std::int64_t>(op.count);
+    case OpKind::next_batch: return prices_.batch;
+    case OpKind::host_wait:
+    case OpKind::record_stream:
+    case OpKind::mark: return SimTime{};
+  }
+  return SimTime{};
+}
+
+/// Most calls only put work on a queue. Those that look at the device must happen at their own time, not before.
+bool Engine::needs_device_state(const Rank& rank, const Op& op) const {
+  switch (op.kind) {
+    case OpKind::host_wait: return true;
+    case OpKind::alloc: {  // polls the events of deferred frees, if there are any
+      if (!rank.memory) return false;
+      const auto& statistics = rank.memory->allocator.statistics();
+      return statistics.active != statistics.allocated;
+    }
+    case OpKind::launch:
+    case OpKind::collective: {
+      const Stream& stream = rank.streams[static_cast<std::size_t>(op.stream)];
+      return stream.enqueued - stream.done >= static_cast<std::uint32_t>(options_.launch_queue_depth);
+    }
+    default: return false;
+  }
+}
+
+/// Brings the event clock to the host's time: at once if nothing happens before, else by an event. False: the host continues later.
+bool Engine::reach_now(Rank& rank) {
+  Host& host = rank.host;
+  if (host.time == now_) return true;
+  if (queue_.idle_until(host.time)) {
+    now_ = host.time;
+    return true;
+  }
+  host.state = Host::State::scheduled;
+  queue_.push(host.time, EventKind::host, rank.index);
+  return false;
+}
+
+void Engine::block(Rank& rank, Host::State state, trace::HostState reason, std::uint32_t waits_for) {
+  rank.host.state = state;
+  rank.host.reason = reason;
+  rank.host.waits_for = waits_for;
+  rank.host.wait_begin = rank.host.time;
+}
+
+/// The device did what the host waited for.
+void Engine::resume(Rank& rank) {
+  Host& host = rank.host;
+  if (host.state == Host::State::draining) host.drained = true;
+  host.state = Host::State::scheduled;
+  host.time = now_;
+  if (recorded(rank)) recorder_.host_wait(host.reason, host.wait_begin, now_);
+  queue_.push(now_, EventKind::host, rank.index);
+}
+
+/// The effect of one call at the host's time. False: the host blocks and the call is taken up again later.
+bool Engine::execute(Rank& rank, const Op& op) {
+  switch (op.kind) {
+    case OpKind::launch:
+    case OpKind::collective:
+    case OpKind::record:
+    case OpKind::wait: return enqueue(rank, op);
+    case OpKind::host_wait: return host_wait(rank, op);
+    case OpKind::alloc: return !rank.memory || allocate(rank, op);
+    case OpKind::free:
+      if (rank.memory) release(rank, op);
+      return true;
+    case OpKind::record_stream:
+      if (rank.memory) rank.memory->allocator.record_stream(rank.memory->blocks[op.id], static_cast<int>(op.stream));
+      return true;
+    case OpKind::next_batch: take_batch(rank); return true;
+    case OpKind::mark:
+      if (recorded(rank)) recorder_.mark(program_.marks[op.id], rank.host.time);
+      return true;
+    case OpKind::host_work: return true;
+  }
+  return true;
+}
+
+bool Engine::host_wait(Rank& rank, const Op& op) {
+  const EventSlot& event = rank.events[op.id];
+  if (event.completed >= event.recorded) return true;
+  const bool limiter = op.count == static_cast<std::uint32_t>(program::WaitReason::rate_limiter);
+  block(rank, Host::State::on_event, limiter ? trace::HostState::rate_limiter : trace::HostState::synchronize, op.id);
+  return false;
+}
+
+bool Engine::enqueue(Rank& rank, const Op& op) {
+  const auto s = static_cast<std::uint32_t>(op.stream);
+  Stream& stream = rank.streams[s];
+  Host& host = rank.host;
+  const bool call = op.kind == OpKind::launch || op.kind == OpKind::collective;
+  if (call && stream.enqueued - stream.done >= static_cast<std::uint32_t>(options_.launch_queue_depth)) {
+    block(rank, Host::State::queue_full, trace::HostState::launch_queue_full, s);
+    return false;
+  }
+  Item item;
+  item.op = host.pc;
+  item.step = static_cast<std::uint32_t>(std::max(host.step, 0));
+  item.arrival = host.time + prices_.launch_latency;
+  if (op.kind == OpKind::record) item.capture = ++rank.events[op.id].recorded;
+  if (op.kind == OpKind::wait) item.capture = rank.events[op.id].recorded;
+  if (op.kind == OpKind::collective) item.capture = rank.issued[static_cast<std::size_t>(program_.collectives[op.id].communicator)]++;
+  if (recorded(rank)) {
+    item.context = recorder_.context();
+    if (call) item.correlation = recorder_.host_call(op, host.time - host_cost(op), host.time, prices_.host[static_cast<std::size_t>(hw::HostWork::extra_launch)]);
+  }
+  stream.queue.push(item);
+  ++stream.enqueued;
+  if (stream.state == Stream::State::idle) {
+    rank.dirty |= 1u << s;
+    settle(rank);
+  }
+  return true;
+}
+
+bool Engine::allocate(Rank& rank, const Op& op) {
+  Memory& memory = *rank.memory;
+  const std::int64_t bytes = program_.buffers[op.id].bytes;
+  const int stream = static_cast<int>(op.stream);
+  if (memory.blocks[op.id] != memory::kNoBlock) return true;  // handed out before the host waited for the device
+  const memory::Outcome outcome = rank.host.drained ? memory.allocator.malloc_after_drain(bytes, stream) : memory.allocator.malloc(bytes, stream);
+  if (outcome.kind == memory::Outcome::Kind::must_drain) {
+    if (!reach_now(rank)) return false;
+    block(rank, Host::State::draining, trace::HostState::allocator_flush, 0);
+    settle(rank);
+    return false;
+  }
+  if (outcome.kind == memory::Outcome::Kind::out_of_memory) {
+    run_out_of_memory(rank, op, outcome);
+    return false;
+  }
+  memory.blocks[op.id] = outcome.block;
+  memory.sizes[op.id] = outcome.bytes;
+  memory.by_owner[static_cast<std::size_t>(program_.buffers[op.id].owner)] += outcome.bytes;
+  const auto& statistics = memory.allocator.statistics();
+  memory.peak_active = std::max(memory.peak_active, statistics.active);
+  memory.peak_reserved = std::max(memory.peak_reserved, statistics.reserved);
+  if (statistics.allocated > memory.peak_allocated) {
+    memory.peak_allocated = statistics.allocated;
+    memory.peak_by_owner = memory.by_owner;
+  }
+  if (recorded(rank)) recorder_.memory(rank.host.time, outcome.bytes, memory.allocator.address(outcome.block), statistics);
+  return charge_allocation(rank, outcome);
+}
+
+/// Host time of the device calls that a request took. The cost of a retry comes on top of draining the device; a plain cudaFree waits for the device too.
+bool Engine::charge_allocation(Rank& rank, const memory::Outcome& outcome) {
+  if (outcome.device_mallocs + outcome.device_frees == 0 && !rank.host.drained) return true;
+  Host& host = rank.host;
+  const SimTime begin = host.time;
+  constexpr std::int64_t kMiB = 1 << 20;
+  host.time += prices_.device_malloc * outcome.device_mallocs + prices_.device_malloc_per_gib * (outcome.segment_bytes / kMiB) / 1024;
+  host.time += prices_.device_free * outcome.device_frees;
+  if (host.drained) host.time += prices_.flush;
+  if (recorded(rank)) recorder_.host_wait(host.drained ? trace::HostState::allocator_flush : trace::HostState::device_malloc, begin, host.time);
+  if (host.drained || outcome.device_frees == 0) return true;
+  if (!reach_now(rank)) return false;
+  block(rank, Host::State::draining, trace::HostState::device_malloc, 0);
+  settle(rank);
+  return false;
+}
+
+void Engine::release(Rank& rank, const Op& op) {
+  Memory& memory = *rank.memory;
+  const memory::BlockId block = memory.blocks[op.id];
+  const std::uint64_t address = memory.allocator.address(block);
+  memory.allocator.free(block);
+  memory.by_owner[static_cast<std::size_t>(program_.buffers[op.id].owner)] -= memory.sizes[op.id];
+  memory.blocks[op.id] = memory::kNoBlock;
+  if (recorded(rank)) recorder_.memory(rank.host.time, -memory.sizes[op.id], address, memory.allocator.statistics());
+}
+
+void Engine::take_batch(Rank& rank) {
+  const SimTime asked = rank.host.time;
+  rank.host.time = rank.loader.next(asked);
+  if (recorded(rank)) recorder_.host_wait(trace::HostState::data_loader, asked, rank.host.time);
+}
+
+void Engine::run_out_of_memory(const Rank& rank, const Op& op, const memory::Outcome& outcome) {
+  const auto& statistics = rank.memory->allocator.statistics();
+  result_.outcome = Outcome::out_of_memory;
+  result_.out_of_memory = {program_.buffers[op.id].label, rank.host.time, program_.buffers[op.id].bytes, outcome.segment_bytes,
+      statistics.allocated, statistics.reserved, options_.pool_bytes, std::max(rank.host.step, 0)};
+  stopped_ = true;
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,112 @@
+// State of one simulated rank: its host thread, its streams, its place in each communicator's FIFO, its events, its memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "hw_models/sim_time.hpp"
+#include "memory/caching_allocator.hpp"
+#include "program/program.hpp"
+#include "sim/data_loader.hpp"
+#include "trace/trace.hpp"
+
+namespace stepcast::sim {
+
+/// A growing ring buffer; a stream's queue.
+template <class T>
+class Fifo {
+ public:
+  [[nodiscard]] bool empty() const { return head_ == tail_; }
+  [[nodiscard]] T& front() { return ring_[head_ & (ring_.size() - 1)]; }
+  void pop() { ++head_; }
+  void push(const T& item) {
+    if (tail_ - head_ == ring_.size()) grow();
+    ring_[tail_++ & (ring_.size() - 1)] = item;
+  }
+
+ private:
+  void grow() {
+    std::vector<T> larger(ring_.size() * 2);
+    for (std::size_t i = head_; i != tail_; ++i) larger[i & (larger.size() - 1)] = ring_[i & (ring_.size() - 1)];
+    ring_.swap(larger);
+  }
+  std::vector<T> ring_ = std::vector<T>(16);
+  std::size_t head_ = 0, tail_ = 0;
+};
+
+/// A call that the host has put on a stream.
+struct Item {
+  std::uint32_t op = 0;
+  std::uint32_t capture = 0;      // wait: the record that is meant; collective: its number in the communicator's FIFO
+  std::uint32_t correlation = 0;  // recorded ranks only
+  std::uint32_t context = 0;      // recorded ranks only: step, phase and unit of the call
+  std::uint32_t step = 0;
+  SimTime arrival{};  // not before this does it reach the device
+};
+
+struct Stream {
+  enum class State : std::uint8_t { idle, awaiting_arrival, running, blocked_on_event, in_collective };
+  State state = State::idle;
+  bool reached = false;         // in_collective: this rank has arrived at it (it is first in its communicator's FIFO)
+  std::uint32_t enqueued = 0, done = 0;
+  std::uint32_t order = 0;      // of the pending event; others of this stream are stale
+  SimTime begin{}, updated{}, remaining{};  // of the running kernel; `remaining` at full speed
+  double speed = 1;
+  Fifo<Item> queue;
+};
+
+struct EventSlot {
+  std::uint32_t recorded = 0, completed = 0;
+};
+
+struct Host {
+  enum class State : std::uint8_t { running, scheduled, on_event, queue_full, draining, finished };
+  State state = State::running;
+  trace::HostState reason = trace::HostState::working;  // of the wait
+  bool paid = false;           // the host time of the current op is spent, its effect is due
+  bool drained = false;        // the device is idle, as the current op asked
+  std::uint32_t waits_for = 0; // event slot or stream
+  std::int32_t step = -1;      // -1: setup
+  std::uint32_t pc = 0, end = 0;
+  SimTime time{}, wait_begin{};
+};
+
+/// Completion of stream positions for the allocator: an event recorded now is done when all that is on the stream now is done.
+class StreamEvents final : public memory::EventSource {
+ public:
+  explicit StreamEvents(const std::array<Stream, program::kStreams>& streams) : streams_(streams) {}
+  std::uint64_t record(int stream) override { return streams_[static_cast<std::size_t>(stream)].enqueued; }
+  [[nodiscard]] bool done(int stream, std::uint64_t event) const override { return streams_[static_cast<std::size_t>(stream)].done >= event; }
+
+ private:
+  const std::array<Stream, program::kStreams>& streams_;
+};
+
+struct Memory {
+  Memory(const memory::Settings& settings, std::int64_t bytes, std::array<Stream, program::kStreams>& streams, std::size_t buffers)
+      : events(streams), allocator(settings, bytes, static_cast<int>(program::kStreams), events), blocks(buffers, memory::kNoBlock), sizes(buffers) {}
+  StreamEvents events;
+  memory::CachingAllocator allocator;
+  std::vector<memory::BlockId> blocks;  // by buffer
+  std::vector<std::int64_t> sizes;      // bytes handed out, by buffer
+  std::array<std::int64_t, program::kOwners> by_owner{}, peak_by_owner{};
+  std::int64_t peak_allocated = 0, peak_active = 0, peak_reserved = 0;
+};
+
+struct Rank {
+  explicit Rank(const LoaderSettings& loader_settings) : loader(loader_settings) {}
+  std::uint32_t index = 0;
+  std::uint32_t dirty = 0;               // streams whose head may be able to move
+  std::uint32_t active_collectives = 0;  // transferring now
+  Host host;
+  std::array<Stream, program::kStreams> streams;
+  std::array<std::uint32_t, program::kCommunicators> issued{}, next{};  // collectives issued, and the next to run, per communicator
+  std::vector<EventSlot> events;
+  DataLoader loader;
+  std::unique_ptr<Memory> memory;  // absent without a memory model
+};
+
+}  // namespace stepcast::sim

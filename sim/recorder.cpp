@@ -1,0 +1,150 @@
+// Names are laid out once: kernels' ops, collectives, host work, waits, marks; a slice refers to them by index.
+#include "sim/recorder.hpp"
+
+#include <string>
+
+namespace stepcast::sim {
+
+namespace {
+
+constexpr const char* kWorkNames[hw::kHostWorkKinds] = {"", "op_forward", "op_backward", "op_compiled", "op_optimizer", "extra_launch", "c10d::collective",
+    "FullyShardedDataParallel._pre_forward", "FullyShardedDataParallel._post_forward", "FullyShardedDataParallel._pre_backward_hook",
+    "FullyShardedDataParallel._post_backward_hook", "FullyShardedDataParallel._root_pre_forward", "FullyShardedDataParallel._post_backward_final_callback",
+    "FlatParamHandle._use_unsharded_views", "FlatParamHandle._use_sharded_views", "cudaEventRecord", "cudaStreamWaitEvent", "allocator", "train_step"};
+constexpr const char* kWaitNames[] = {"working", "FullyShardedDataParallel.rate_limiter", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "DataLoaderNext",
+    "launch queue full"};
+
+}  // namespace
+
+Recorder::Recorder(const program::Program& program, const Options& options) : program_(program), options_(options) {
+  trace_.ranks.emplace_back();
+  trace_.world_size = options.ranks > 1 ? options.ranks : options.world_size;
+  trace_.first_recorded_step = static_cast<std::uint8_t>(options.record_from_step);
+  name_everything();
+}
+
+void Recorder::name_everything() {
+  auto& names = trace_.names;
+  for (const auto& kernel : program_.kernels) {
+    names.push_back(kernel.op);
+    trace_.kernels.push_back({kernel.shape, kernel.kernel});
+  }
+  collective_names_ = static_cast<std::uint32_t>(names.size());
+  for (const auto& collective : program_.collectives) {
+    names.push_back(collective.label);
+    trace_.collectives.push_back({collective.shape, collective.label});
+  }
+  work_names_ = static_cast<std::uint32_t>(names.size());
+  names.insert(names.end(), std::begin(kWorkNames), std::end(kWorkNames));
+  wait_names_ = static_cast<std::uint32_t>(names.size());
+  names.insert(names.end(), std::begin(kWaitNames), std::end(kWaitNames));
+  mark_names_ = static_cast<std::uint32_t>(names.size());
+  for (const auto& mark : program_.marks) names.push_back(mark.label);
+  driver_name_ = static_cast<std::uint32_t>(names.size());
+  names.emplace_back("cudaLaunchKernel");
+  for (std::size_t s = 0; s < program::kStreams; ++s) trace_.streams.emplace_back(program::name(static_cast<program::Stream>(s)));
+}
+
+trace::Slice Recorder::slice(const Context& context, trace::Category category, SimTime begin, SimTime end) const {
+  trace::Slice slice;
+  slice.begin = begin;
+  slice.end = end;
+  slice.category = category;
+  slice.unit = context.unit;
+  slice.phase = context.phase;
+  slice.step = static_cast<std::uint8_t>(context.step);
+  slice.recompute = context.recompute;
+  return slice;
+}
+
+void Recorder::enter_step(std::int32_t step, SimTime now) {
+  contexts_.push_back({step, -1, trace::Phase::none, false});
+  trace_.steps.push_back({now, now, now});
+}
+
+void Recorder::leave_step(SimTime now) {
+  trace_.steps.back().host_end = now;
+  if (!on()) return;
+  auto annotation = slice(contexts_.back(), trace::Category::annotation, trace_.steps.back().host_begin, now);
+  annotation.name = static_cast<std::uint32_t>(trace_.names.size());
+  trace_.names.push_back("ProfilerStep#" + std::to_string(trace_.steps.size() - 1));
+  annotation.unit = -1;
+  trace_.ranks[0].slices.push_back(annotation);
+}
+
+void Recorder::mark(const program::MarkEntry& entry, SimTime now) {
+  Context next = contexts_.back();
+  switch (entry.kind) {
+    case program::MarkKind::step: return;  // the engine knows steps by their range of ops
+    case program::MarkKind::forward: next.phase = entry.begin ? trace::Phase::forward : trace::Phase::none; break;
+    case program::MarkKind::backward: next.phase = entry.begin ? trace::Phase::backward : trace::Phase::none; break;
+    case program::MarkKind::optimizer: next.phase = entry.begin ? trace::Phase::optimizer : trace::Phase::none; break;
+    case program::MarkKind::unit: next.unit = entry.begin ? entry.index : -1; break;
+    case program::MarkKind::recompute: next.recompute = entry.begin; break;
+  }
+  const auto id = static_cast<std::uint32_t>(&entry - program_.marks.data());
+  if (entry.begin) {
+    open_marks_.emplace_back(id, now);
+  } else if (!open_marks_.empty()) {
+    const auto [opened, begin] = open_marks_.back();
+    open_marks_.pop_back();
+    if (on() && options_.record_host) {
+      auto annotation = slice(contexts_.back(), trace::Category::annotation, begin, now);
+      annotation.name = mark_names_ + opened;
+      trace_.ranks[0].slices.push_back(annotation);
+    }
+  }
+  contexts_.push_back(next);
+}
+
+std::uint32_t Recorder::host_call(const program::Op& op, SimTime begin, SimTime end, SimTime driver) {
+  if (!on()) return 0;
+  ++correlation_;
+  auto call = slice(contexts_.back(), trace::Category::host_runtime, end - std::min(driver, end - begin), end);
+  call.correlation = correlation_;
+  call.name = driver_name_;
+  trace_.ranks[0].slices.push_back(call);
+  if (options_.record_host) {
+    auto whole = slice(contexts_.back(), trace::Category::host_op, begin, end);
+    whole.name = op.kind == program::OpKind::launch ? op.id : collective_names_ + op.id;
+    trace_.ranks[0].slices.push_back(whole);
+  }
+  return correlation_;
+}
+
+void Recorder::host_work(const program::Op& op, SimTime begin, SimTime end) {
+  if (!on() || !options_.record_host || begin == end) return;
+  auto work = slice(contexts_.back(), trace::Category::host_op, begin, end);
+  work.name = work_names_ + static_cast<std::uint32_t>(op.work);
+  trace_.ranks[0].slices.push_back(work);
+}
+
+void Recorder::host_wait(trace::HostState state, SimTime begin, SimTime end) {
+  if (!on() || begin == end) return;
+  auto wait = slice(contexts_.back(), trace::Category::host_wait, begin, end);
+  wait.host_state = state;
+  wait.name = wait_names_ + static_cast<std::uint32_t>(state);
+  trace_.ranks[0].slices.push_back(wait);
+}
+
+void Recorder::device(const program::Op& op, const Item& item, program::Stream stream, SimTime begin, SimTime end) {
+  const Context& context = contexts_[item.context];
+  if (context.step < options_.record_from_step) return;
+  const bool kernel = op.kind == program::OpKind::launch;
+  auto work = slice(context, kernel ? trace::Category::kernel : trace::Category::collective, begin, end);
+  work.name = kernel ? op.id : collective_names_ + op.id;
+  work.detail = op.id;
+  work.correlation = item.correlation;
+  work.lane = static_cast<std::int16_t>(stream);
+  trace_.ranks[0].slices.push_back(work);
+}
+
+void Recorder::memory(SimTime now, std::int64_t delta, std::uint64_t address, const memory::Statistics& statistics) {
+  if (on()) trace_.ranks[0].memory.push_back({now, delta, statistics.allocated, statistics.reserved, address});
+}
+
+void Recorder::step_end(std::uint32_t step, SimTime now) {
+  if (step < trace_.steps.size()) trace_.steps[step].device_end = now;
+}
+
+}  // namespace stepcast::sim
