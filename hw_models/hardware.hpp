@@ -26,6 +26,7 @@ struct Constant {
 /// A named set of constants, e.g. one GPU type. The names that each kind of profile must have are listed in profile_json.cpp; a missing or unknown one is an error.
 struct Profile {
   std::string name;
+  std::string default_gpu;  // of a node: the GPU that such nodes carry unless the scenario says otherwise
   std::map<std::string, Constant, std::less<>> constants;
   /// Value of a constant that must be there. Throws std::out_of_range (a bug: the reader has checked).
   [[nodiscard]] double at(std::string_view key) const;
@@ -35,7 +36,7 @@ struct Profile {
 struct Cluster {
   std::string gpu;  // name of a GPU profile
   std::int32_t gpus_per_node = 8, nodes = 1;
-  Profile node;     // intra-node and network rates, latencies, host
+  Profile node;  // intra-node and network rates, latencies, host
 };
 
 }  // namespace stepcast::hw

@@ -1,0 +1,31 @@
+// Time of fused attention, forward and backward. docs/models.md, "Attention". Test: tests/model/attention_test.cpp.
+#pragma once
+
+#include "hw_models/hardware.hpp"
+#include "hw_models/kernel.hpp"
+#include "hw_models/units.hpp"
+
+namespace stepcast::hw {
+
+/// One implementation on one GPU. Rates are of forward and backward together on long sequences, counting executed work.
+struct AttentionRates {
+  FlopsPerSecond rate_64, rate_128;  // head dimension 64 and 128
+  double half_length = 0;            // tokens at which half the rate is reached, without a mask
+  double causal_stretch = 1;         // with a causal mask: half_length times this
+  double forward_share = 0.25;       // of the time of forward and backward together
+  BytesPerSecond bandwidth;          // achieved DRAM rate, bound for short sequences
+  double processors = 1;             // streaming multiprocessors
+  Seconds fixed_time;
+};
+/// Throws InputError where the profile has no constants for the implementation (e.g. flash3 on A100).
+AttentionRates attention_rates(const Profile& gpu, AttentionKernel kernel);
+
+/// Rate for a head dimension: linear through (0, 0), (64, rate_64), (128, rate_128), constant above.
+FlopsPerSecond attention_rate(const AttentionRates& rates, std::int64_t head_dim);
+
+/// t = t0 + max(share * W / (R(d) s/(s + c s0) u), bytes / B); W: executed FLOPs of forward and backward together (3.5 times the forward's),
+/// share: forward_share or 1 - forward_share, u: share of the processors that b * a * ceil(s / 128) row blocks can fill (at most 1).
+/// Valid for s >= 512 and head dimensions 64 to 256; error seen: docs/models.md.
+Seconds attention_time(const KernelShape& shape, const AttentionRates& rates);
+
+}  // namespace stepcast::hw

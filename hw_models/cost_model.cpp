@@ -1,0 +1,68 @@
+// Dispatch only: each formula is in its own file. Test: tests/model/cost_model_test.cpp.
+#include "hw_models/cost_model.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "hw_models/attention.hpp"
+#include "hw_models/collective.hpp"
+#include "hw_models/gemm.hpp"
+#include "hw_models/host.hpp"
+#include "hw_models/memory_bound.hpp"
+#include "hw_models/rates.hpp"
+
+namespace stepcast::hw {
+
+namespace {
+
+Seconds kernel_time(const KernelShape& shape, const Profile& gpu) {
+  switch (shape.kind) {
+    case KernelKind::gemm: return gemm_time(shape, gemm_rates(gpu, shape.dtype));
+    case KernelKind::attention_forward:
+    case KernelKind::attention_backward: return attention_time(shape, attention_rates(gpu, shape.attention));
+    case KernelKind::memory_bound: return memory_bound_time(dram_bytes(shape), memory_rates(gpu, shape.memory));
+    case KernelKind::fixed: break;
+  }
+  throw std::logic_error("a phase of fixed-cost mode has no hardware price");
+}
+
+std::string_view slowdown_key(KernelKind kind) {
+  switch (kind) {
+    case KernelKind::gemm: return "nccl_slowdown_gemm";
+    case KernelKind::attention_forward:
+    case KernelKind::attention_backward: return "nccl_slowdown_attention";
+    case KernelKind::memory_bound:
+    case KernelKind::fixed: break;
+  }
+  return "nccl_slowdown_memory";
+}
+
+}  // namespace
+
+CostModel::CostModel(Profile gpu, Cluster cluster) : gpu_(std::move(gpu)), cluster_(std::move(cluster)) {}
+
+KernelPrice CostModel::kernel(const KernelShape& shape) const {
+  const Seconds alone = kernel_time(shape, gpu_);
+  const double share = dram_bytes(shape) / (BytesPerSecond(gpu_.at("dram_bandwidth")) * alone);
+  return {.alone = alone, .nccl_slowdown = gpu_.at(slowdown_key(shape.kind)), .dram_share = std::min(1.0, share)};
+}
+
+CollectivePrice CostModel::collective(const CollectiveShape& shape) const { return collective_price(shape, link_rates(cluster_)); }
+
+Seconds CostModel::host(HostWork work) const { return host_time(cluster_.node, work); }
+
+Seconds CostModel::launch_latency() const { return Seconds(gpu_.at("launch_latency")); }
+
+AllocatorCosts CostModel::allocator() const {
+  return {.device_malloc = Seconds(gpu_.at("device_malloc")),
+          .device_malloc_per_gib = Seconds(gpu_.at("device_malloc_per_gib")),
+          .device_free = Seconds(gpu_.at("device_free")),
+          .flush = Seconds(gpu_.at("allocator_flush"))};
+}
+
+FlopsPerSecond CostModel::peak(Dtype dtype) const { return peak_rate(gpu_, dtype); }
+Bytes CostModel::device_memory() const { return Bytes(gpu_.at("device_memory")); }
+Bytes CostModel::memory_outside_pool() const { return Bytes(gpu_.at("memory_outside_pool")); }
+
+}  // namespace stepcast::hw

@@ -1,0 +1,37 @@
+// See host.hpp.
+#include "hw_models/host.hpp"
+
+namespace stepcast::hw {
+
+std::string_view host_constant(HostWork work) {
+  switch (work) {
+    case HostWork::none: return "";
+    case HostWork::op_forward: return "host_op_forward";
+    case HostWork::op_backward: return "host_op_backward";
+    case HostWork::op_compiled: return "host_op_compiled";
+    case HostWork::op_optimizer: return "host_op_optimizer";
+    case HostWork::extra_launch: return "host_extra_launch";
+    case HostWork::collective_call: return "host_collective_call";
+    case HostWork::fsdp_pre_forward: return "host_fsdp_pre_forward";
+    case HostWork::fsdp_post_forward: return "host_fsdp_post_forward";
+    case HostWork::fsdp_pre_backward: return "host_fsdp_pre_backward";
+    case HostWork::fsdp_post_backward: return "host_fsdp_post_backward";
+    case HostWork::fsdp_root_pre_forward: return "host_fsdp_root_pre_forward";
+    case HostWork::fsdp_final_callback: return "host_fsdp_final_callback";
+    case HostWork::views_unsharded: return "host_views_unsharded";
+    case HostWork::views_sharded: return "host_views_sharded";
+    case HostWork::event_record: return "host_event_record";
+    case HostWork::stream_wait: return "host_stream_wait";
+    case HostWork::allocation: return "host_allocation";
+    case HostWork::step_begin: return "host_step_begin";
+    case HostWork::count_: return "";
+  }
+  return "";
+}
+
+Seconds host_time(const Profile& node, HostWork work) {
+  const std::string_view key = host_constant(work);
+  return key.empty() ? Seconds{} : Seconds(node.at(key));
+}
+
+}  // namespace stepcast::hw

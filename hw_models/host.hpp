@@ -1,0 +1,18 @@
+// Time that the host thread spends per kind of work. docs/models.md, "Host". Test: tests/model/host_test.cpp.
+#pragma once
+
+#include <string_view>
+
+#include "hw_models/hardware.hpp"
+#include "hw_models/kernel.hpp"
+#include "hw_models/units.hpp"
+
+namespace stepcast::hw {
+
+/// Name of the constant in a node profile that prices this work, e.g. "host_op_forward". Empty for `none`.
+std::string_view host_constant(HostWork work);
+
+/// One unit of `work`; zero for `none`.
+Seconds host_time(const Profile& node, HostWork work);
+
+}  // namespace stepcast::hw

@@ -1,0 +1,74 @@
+// See profile_json.hpp. Test: tests/model/profiles_test.cpp.
+#include "hw_models/profile_json.hpp"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "hw_models/input_error.hpp"
+#include "hw_models/profile_rules.hpp"
+#include "hw_models/strict_json.hpp"
+
+namespace stepcast::hw {
+
+namespace {
+
+constexpr std::array kDescribes{EnumName<Describes>{Describes::gpu, "gpu"}, EnumName<Describes>{Describes::node, "node"},
+                                EnumName<Describes>{Describes::part, "part"}};
+constexpr std::array kOrigins{EnumName<Origin>{Origin::measured, "measured"}, EnumName<Origin>{Origin::datasheet, "datasheet"},
+                              EnumName<Origin>{Origin::fitted, "fitted"}, EnumName<Origin>{Origin::assumed, "assumed"}};
+
+std::span<const ConstantRule> rules_of(Describes describes) { return describes == Describes::gpu ? gpu_rules() : node_rules(); }
+
+Constant read_constant(Reader reader, const ConstantRule& rule) {
+  const Limits<double> limits{rule.min, rule.max};
+  Constant constant;
+  constant.value = rule.dimension ? reader.si("value", *rule.dimension, limits) : reader.number("value", limits);
+  constant.origin = reader.enumeration("kind", kOrigins);
+  constant.source = reader.text("source");
+  reader.finish();
+  return constant;
+}
+
+void read_constants(Reader reader, Describes describes, Profile& profile) {
+  for (const ConstantRule& rule : rules_of(describes)) {
+    const std::string key(rule.name);
+    if (reader.has(key)) profile.constants.insert_or_assign(key, read_constant(reader.object(key), rule));
+  }
+  reader.finish();
+}
+
+void read_parts(Reader& reader, const PartText& part_text, Profile& profile) {
+  for (const std::string& name : reader.has("include") ? reader.texts("include") : std::vector<std::string>{}) {
+    const std::string file = name + ".json";
+    const ProfileFile part = parse_profile(part_text(name), file, [&](const std::string& inner) -> std::string_view {
+      throw InputError(file, "/include", "a part cannot include another part (" + inner + ")");
+    });
+    if (part.describes != Describes::part) reader.fail("include", "\"" + name + "\" is not a part");
+    for (const auto& [key, constant] : part.profile.constants) profile.constants.insert_or_assign(key, constant);
+  }
+}
+
+void check_complete(const Profile& profile, Describes describes, const std::string& file) {
+  for (const ConstantRule& rule : rules_of(describes)) {
+    if (rule.required && !profile.constants.contains(rule.name)) throw InputError(file, "/constants", "constant \"" + std::string(rule.name) + "\" is missing");
+  }
+}
+
+}  // namespace
+
+ProfileFile parse_profile(std::string_view text, const std::string& file, const PartText& part_text) {
+  const Json json = parse_json(text, file);
+  Reader reader(json, file);
+  if (reader.text("schema") != "stepcast.hardware/1") reader.fail("schema", "unknown schema", "this version reads stepcast.hardware/1");
+  ProfileFile result;
+  result.profile.name = reader.text("name");
+  result.describes = reader.enumeration("describes", kDescribes);
+  if (result.describes == Describes::node) result.profile.default_gpu = reader.text("gpu");
+  read_parts(reader, part_text, result.profile);
+  read_constants(reader.object("constants"), result.describes, result.profile);
+  reader.finish();
+  if (result.describes != Describes::part) check_complete(result.profile, result.describes, file);
+  return result;
+}
+
+}  // namespace stepcast::hw

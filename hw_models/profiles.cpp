@@ -1,0 +1,98 @@
+// See profiles.hpp.
+#include "hw_models/profiles.hpp"
+
+#include <algorithm>
+
+#include "hw_models/embedded.hpp"
+#include "hw_models/input_error.hpp"
+#include "hw_models/profile_json.hpp"
+#include "hw_models/profile_rules.hpp"
+#include "hw_models/text_file.hpp"
+
+namespace stepcast::hw {
+
+namespace {
+
+constexpr std::string_view kSuffix = ".json";
+
+std::string stem(std::string_view file) { return std::string(file.substr(0, file.size() - kSuffix.size())); }
+
+std::string_view embedded_text(const std::string& name) {
+  for (const EmbeddedFile& file : hardware_files()) {
+    if (stem(file.name) == name) return file.text;
+  }
+  throw InputError(name, "", "no such part of a hardware profile");
+}
+
+ProfileFile parse(std::string_view text, const std::string& file) { return parse_profile(text, file, embedded_text); }
+
+std::vector<std::string> names_of(Describes wanted) {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : hardware_files()) {
+    if (parse(file.text, std::string(file.name)).describes == wanted) names.push_back(stem(file.name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string listing(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+Profile find(std::string_view name, Describes wanted, const std::string& what) {
+  for (const EmbeddedFile& file : hardware_files()) {
+    if (stem(file.name) != name) continue;
+    ProfileFile found = parse(file.text, std::string(file.name));
+    if (found.describes == wanted) return std::move(found.profile);
+  }
+  const std::vector<std::string> names = names_of(wanted);
+  const std::string near = nearest(name, names);
+  throw InputError("hardware", "", "unknown " + what + " \"" + std::string(name) + "\"",
+                   (near.empty() ? "" : "did you mean " + near + "? ") + ("known: " + listing(names)));
+}
+
+Profile parse_as(std::string_view text, const std::string& file, Describes wanted, const std::string& what) {
+  ProfileFile result = parse(text, file);
+  if (result.describes != wanted) throw InputError(file, "/describes", "a " + what + " is needed here");
+  return std::move(result.profile);
+}
+
+void replace(Profile& profile, std::string_view key, std::optional<double> value) {
+  if (!value) return;
+  const ConstantRule& rule = *find_rule(node_rules(), key);
+  if (!(*value >= rule.min && *value <= rule.max)) throw InputError("scenario", "/cluster", std::string(key) + " is out of range");
+  profile.constants.insert_or_assign(std::string(key), Constant{*value, "scenario", Origin::assumed});
+}
+
+std::optional<double> si(const std::optional<BytesPerSecond>& rate) { return rate ? std::optional(rate->si()) : std::nullopt; }
+
+}  // namespace
+
+std::vector<std::string> gpu_names() { return names_of(Describes::gpu); }
+std::vector<std::string> node_names() { return names_of(Describes::node); }
+
+Profile gpu_profile(std::string_view name) { return find(name, Describes::gpu, "GPU"); }
+Profile node_profile(std::string_view name) { return find(name, Describes::node, "cluster node"); }
+
+Profile parse_gpu_profile(std::string_view text, const std::string& file) { return parse_as(text, file, Describes::gpu, "GPU profile"); }
+Profile parse_node_profile(std::string_view text, const std::string& file) { return parse_as(text, file, Describes::node, "node profile"); }
+
+Cluster make_cluster(std::string_view node, std::int32_t nodes, const ClusterOverrides& overrides) {
+  Cluster cluster;
+  cluster.node = node_profile(node);
+  cluster.gpu = overrides.gpu.value_or(cluster.node.default_gpu);
+  cluster.nodes = nodes;
+  replace(cluster.node, "gpus", overrides.gpus_per_node);
+  replace(cluster.node, "nics", overrides.nics_per_node);
+  replace(cluster.node, "nic_rate", si(overrides.nic_rate));
+  replace(cluster.node, "nvlink_rate", si(overrides.nvlink_rate));
+  replace(cluster.node, "oversubscription", overrides.oversubscription);
+  cluster.gpus_per_node = static_cast<std::int32_t>(cluster.node.at("gpus"));
+  if (nodes < 1) throw InputError("scenario", "/cluster/nodes", "at least one node is needed");
+  if (nodes > 1 && cluster.node.at("nics") < 1) throw InputError("scenario", "/cluster", "several nodes need at least one NIC per node");
+  return cluster;
+}
+
+}  // namespace stepcast::hw

@@ -1,0 +1,32 @@
+// See rates.hpp.
+#include "hw_models/rates.hpp"
+
+#include <string>
+
+#include "hw_models/input_error.hpp"
+
+namespace stepcast::hw {
+
+namespace {
+
+std::string_view peak_key(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::fp64: return "peak_fp64";
+    case Dtype::fp32: return "peak_fp32";
+    case Dtype::tf32: return "peak_tf32";
+    case Dtype::bf16:
+    case Dtype::fp16: return "peak_bf16";
+    case Dtype::fp8: return "peak_fp8";
+  }
+  return "peak_bf16";
+}
+
+}  // namespace
+
+FlopsPerSecond peak_rate(const Profile& gpu, Dtype dtype) {
+  const auto found = gpu.constants.find(peak_key(dtype));
+  if (found == gpu.constants.end()) throw InputError("hardware", gpu.name, std::string("no matrix units for ") + name(dtype), "choose bf16 or another GPU");
+  return FlopsPerSecond(found->second.value);
+}
+
+}  // namespace stepcast::hw
