@@ -8,3 +8,11 @@ if(STEPCAST_TESTS)
   stepcast_embed(test_embed embed_test_no_files)
   target_compile_definitions(test_embed PRIVATE STEPCAST_LARGE_FILE="${large}")
 endif()
+
+# The checkers check themselves; Python is needed for them alone.
+find_package(Python3 QUIET COMPONENTS Interpreter)
+if(STEPCAST_TESTS AND Python3_FOUND)
+  foreach(checker layers words)
+    add_test(NAME check_${checker}:self-test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_${checker}.py --self-test)
+  endforeach()
+endif()
