@@ -59,7 +59,9 @@ struct CollectiveInfo {
   std::string label;
 };
 
-/// Everything recorded about one rank. Slices are ordered by the time at which they ended, so lanes are ordered within themselves.
+/// Everything recorded about one rank. Slices of a lane are ordered by the time at which they ended; between lanes any order is fine.
+/// Of a launch, the slice on the host lane that carries the correlation ends when the call returns; where an op and a driver call both carry it, the driver call counts.
+/// Time during which the host is blocked is recorded once, as a `host_wait` (or as a driver call with a `host_state`).
 struct RankTrace {
   std::int32_t rank = 0;
   std::vector<Slice> slices;
