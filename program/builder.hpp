@@ -1,9 +1,10 @@
 // Appends ops to a program and interns kernels, collectives, buffers, events and marks. Knows nothing of any policy.
+// Interning costs a hash of the label and is meant for set-up; appending an op costs a few nanoseconds and takes ids only.
+// Test: tests/unit/builder_test.cpp.
 #pragma once
 
 #include <initializer_list>
-#include <map>
-#include <string>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -11,20 +12,30 @@
 
 namespace stepcast::program {
 
+using KernelId = std::uint32_t;
 using BufferId = std::uint32_t;
 using EventId = std::uint32_t;
+using MarkId = std::uint32_t;
+
+/// `full`: everything that the host does. `schedule`: fixed-cost mode, where only launches and collectives cost host time and no memory is modelled:
+/// alloc, free, record_stream, host_work and next_batch add nothing.
+enum class Detail : std::uint8_t { full, schedule };
 
 class Builder {
  public:
+  explicit Builder(Detail detail = Detail::full) : detail_(detail) {}
+
   /// Tables. Interning: equal keys give equal ids, so that a name means the same thing in every step.
-  std::uint32_t kernel(const hw::KernelShape& shape, std::string_view op, std::string_view kernel_name);
+  KernelId kernel(const hw::KernelShape& shape, std::string_view op, std::string_view kernel_name);
   std::uint32_t collective(const CollectiveEntry& entry);
+  /// Throws std::logic_error if the label is known with another size or owner.
   BufferId buffer(std::string_view label, std::int64_t bytes, Owner owner);
   EventId event(std::string_view label);
+  MarkId mark(MarkKind kind, bool begin, std::int32_t index, std::string_view label);
 
-  /// Ops, in the order in which the host makes the calls.
-  void launch(std::uint32_t kernel, Stream stream, hw::HostWork work, std::span<const Operand> operands);
-  void launch(std::uint32_t kernel, Stream stream, hw::HostWork work, std::initializer_list<Operand> operands) {
+  /// Ops, in the order in which the host makes the calls. Executors price records, waits, collectives, allocs and frees by their kind, launches and host work by `work`.
+  void launch(KernelId kernel, Stream stream, hw::HostWork work, std::span<const Operand> operands);
+  void launch(KernelId kernel, Stream stream, hw::HostWork work, std::initializer_list<Operand> operands) {
     launch(kernel, stream, work, std::span(operands.begin(), operands.size()));
   }
   void collective(std::uint32_t entry, Stream stream, std::initializer_list<Operand> operands);
@@ -36,15 +47,22 @@ class Builder {
   void record_stream(BufferId buffer, Stream stream);
   void host_work(hw::HostWork work, std::uint32_t count = 1);
   void next_batch();
-  void mark(MarkKind kind, bool begin, std::int32_t index, std::string_view label);
+  void mark(MarkId id) { push(OpKind::mark, Stream::compute, id); }
+  void mark_new(MarkKind kind, bool begin, std::int32_t index, std::string_view label) { mark(mark(kind, begin, index, label)); }
 
+  [[nodiscard]] Detail detail() const { return detail_; }
   [[nodiscard]] std::uint32_t position() const { return static_cast<std::uint32_t>(program_.ops.size()); }
-  Program& program() { return program_; }
+  [[nodiscard]] Program& program() { return program_; }
 
  private:
-  Op& push(OpKind kind, Stream stream, std::uint32_t id);
+  using Index = std::unordered_multimap<std::size_t, std::uint32_t>;  // hash of the key -> ids to compare with
+  Op& push(OpKind kind, Stream stream, std::uint32_t id, hw::HostWork work = hw::HostWork::none) {
+    return program_.ops.emplace_back(Op{.kind = kind, .stream = stream, .work = work, .id = id});
+  }
+
+  Detail detail_;
   Program program_;
-  std::unordered_map<std::string, std::uint32_t> kernel_ids_, collective_ids_, buffer_ids_, event_ids_, mark_ids_;
+  Index kernels_, collectives_, buffers_, events_, marks_;
 };
 
 inline Operand in(BufferId buffer) { return {buffer, Access::read}; }

@@ -36,7 +36,7 @@ struct Op {
   OpKind kind = OpKind::mark;
   Stream stream = Stream::compute;
   hw::HostWork work = hw::HostWork::none;
-  std::uint8_t operand_count = 0;
+  std::uint16_t operand_count = 0;
   std::uint32_t id = 0;
   std::uint32_t operands = 0;
   std::uint32_t count = 0;

@@ -1,0 +1,87 @@
+// Tensor lists of the two block styles and sums over them.
+#include "program/model.hpp"
+
+#include <numeric>
+
+namespace stepcast::program {
+namespace {
+
+class TensorList {
+ public:
+  void weight(const char* name, std::int64_t in, std::int64_t out, bool bias) {
+    tensors.push_back({std::string(name) + ".weight", in * out, true});
+    if (bias) tensors.push_back({std::string(name) + ".bias", out, false});
+  }
+  void norm(const char* name, const ModelShape& model) {
+    vector(name, ".weight", model.hidden);
+    if (model.norm == NormKind::layer_norm && model.norm_bias) vector(name, ".bias", model.hidden);
+  }
+  void vector(const char* name, const char* suffix, std::int64_t elements) { tensors.push_back({std::string(name) + suffix, elements, false}); }
+  std::vector<ParameterTensor> tensors;
+};
+
+std::int64_t sum(const std::vector<ParameterTensor>& tensors) {
+  return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0}, [](std::int64_t total, const ParameterTensor& t) { return total + t.elements; });
+}
+
+std::int64_t sum_matmul(const std::vector<ParameterTensor>& tensors) {
+  return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0},
+                         [](std::int64_t total, const ParameterTensor& t) { return total + (t.matmul ? t.elements : 0); });
+}
+
+}  // namespace
+
+std::vector<ParameterTensor> block_tensors(const ModelShape& model) {
+  const std::int64_t h = model.hidden, q = query_width(model), kv = kv_width(model);
+  TensorList list;
+  list.norm("norm1", model);
+  if (model.style == BlockStyle::gpt) {
+    list.weight("qkv", h, q + 2 * kv, model.attention_bias);
+  } else {
+    list.weight("q", h, q, model.attention_bias);
+    list.weight("k", h, kv, model.attention_bias);
+    list.weight("v", h, kv, model.attention_bias);
+  }
+  list.weight("out", q, h, model.output_bias);
+  list.norm("norm2", model);
+  if (model.ffn_kind == FfnKind::swiglu) list.weight("gate", h, model.ffn, model.ffn_bias);
+  list.weight("up", h, model.ffn, model.ffn_bias);
+  list.weight("down", model.ffn, h, model.ffn_bias);
+  return std::move(list.tensors);
+}
+
+std::vector<ParameterTensor> root_tensors(const ModelShape& model) {
+  TensorList list;
+  list.tensors.push_back({"embedding.weight", model.vocab * model.hidden, model.tied_embeddings});
+  if (model.positions == Positions::learned) list.vector("positions", ".weight", model.max_positions * model.hidden);
+  list.norm("norm", model);
+  if (!model.tied_embeddings) list.weight("head", model.hidden, model.vocab, false);
+  return std::move(list.tensors);
+}
+
+std::int64_t parameters_per_block(const ModelShape& model) { return sum(block_tensors(model)); }
+std::int64_t root_parameters(const ModelShape& model) { return sum(root_tensors(model)); }
+std::int64_t parameters(const ModelShape& model) { return model.layers * parameters_per_block(model) + root_parameters(model); }
+std::int64_t matmul_parameters(const ModelShape& model) { return model.layers * sum_matmul(block_tensors(model)) + sum_matmul(root_tensors(model)); }
+
+FlatParameter flatten(const std::vector<ParameterTensor>& tensors, std::int64_t ranks, bool use_orig_params, hw::Dtype param_dtype) {
+  const auto round_up = [](std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; };
+  FlatParameter flat{.ranks = ranks};
+  if (use_orig_params) {
+    const std::int64_t alignment = 16 / hw::bytes_per_element(param_dtype);
+    for (const ParameterTensor& tensor : tensors) flat.elements = round_up(flat.elements, alignment) + tensor.elements;
+    flat.elements = round_up(flat.elements, ranks);
+  } else {
+    flat.elements = sum(tensors);
+  }
+  flat.shard = round_up(flat.elements, ranks) / ranks;
+  return flat;
+}
+
+DivideFactors divide_factors(std::int64_t ranks) {
+  std::int64_t factor = 1;
+  while (ranks % factor == 0 && ranks / factor > factor) factor *= 2;
+  return {static_cast<double>(factor), static_cast<double>(ranks) / static_cast<double>(factor)};
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,42 @@
+// Model shapes and step specifications that many tests start from. Shapes as published: Llama 2 and 3 (Touvron et al. 2023; Meta 2024), GPT-2 XL (Radford et al. 2019),
+// MPT-7B as benchmarked in mosaicml/llm-foundry (learned positions, biases).
+#pragma once
+
+#include "program/spec.hpp"
+
+namespace stepcast::program::test {
+
+inline ModelShape llama2_7b() {
+  ModelShape m;
+  m.hidden = 4096, m.layers = 32, m.heads = 32, m.kv_heads = 32, m.head_dim = 128, m.ffn = 11008, m.vocab = 32000;
+  return m;
+}
+
+inline ModelShape llama3_8b() {
+  ModelShape m = llama2_7b();
+  m.kv_heads = 8, m.ffn = 14336, m.vocab = 128256;
+  return m;
+}
+
+inline ModelShape gpt(std::int64_t hidden, std::int64_t layers, std::int64_t heads, std::int64_t vocab, std::int64_t positions, bool tied) {
+  ModelShape m;
+  m.style = BlockStyle::gpt, m.ffn_kind = FfnKind::gelu, m.norm = NormKind::layer_norm, m.positions = Positions::learned;
+  m.hidden = hidden, m.layers = layers, m.heads = heads, m.kv_heads = heads, m.head_dim = hidden / heads, m.ffn = 4 * hidden, m.vocab = vocab;
+  m.max_positions = positions, m.tied_embeddings = tied;
+  m.attention_bias = m.output_bias = m.ffn_bias = m.norm_bias = true;
+  return m;
+}
+
+inline ModelShape mpt_7b() { return gpt(4096, 32, 32, 50368, 2048, true); }
+inline ModelShape gpt2_xl() { return gpt(1600, 48, 25, 50257, 1024, true); }
+
+/// 32 GPUs on 4 nodes, bf16 with fp32 master, one sequence of 4096 tokens.
+inline StepSpec reference_step(const ModelShape& model = llama2_7b()) {
+  StepSpec spec;
+  spec.model = model;
+  spec.batch = {.micro_batch = 1, .grad_accum = 1, .seq_len = 4096};
+  spec.world = {.ranks_per_node = 8, .nodes = 4};
+  return spec;
+}
+
+}  // namespace stepcast::program::test
