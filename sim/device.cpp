@@ -67,7 +67,7 @@ void Engine::advance(Rank& rank, std::uint32_t s) {
       stream.order = queue_.push(head.arrival, EventKind::stream_arrival, rank.index * static_cast<std::uint32_t>(program::kStreams) + s);
       return;
     }
-    const program::Op& op = program_.ops[head.op];
+    const program::Op& op = rank.program->ops[head.op];
     if (op.kind == OpKind::launch) return start_kernel(rank, s);
     if (op.kind == OpKind::collective) {
       stream.state = Stream::State::in_collective;
@@ -89,7 +89,7 @@ void Engine::complete_record(Rank& rank, std::uint32_t event) {
     Stream& stream = rank.streams[s];
     if (stream.state != Stream::State::blocked_on_event) continue;
     const Item& head = stream.queue.front();
-    if (program_.ops[head.op].id != event || head.capture > completed) continue;
+    if (rank.program->ops[head.op].id != event || head.capture > completed) continue;
     stream.state = Stream::State::idle;
     rank.dirty |= 1u << s;
   }
@@ -108,7 +108,7 @@ void Engine::start_kernel(Rank& rank, std::uint32_t s) {
   Stream& stream = rank.streams[s];
   stream.state = Stream::State::running;
   stream.begin = stream.updated = now_;
-  stream.remaining = prices_.kernels[program_.ops[stream.queue.front().op].id].alone;
+  stream.remaining = prices_.kernels[rank.program->ops[stream.queue.front().op].id].alone;
   stream.speed = 0;  // so that retiming sets the first end
   retime_kernels(rank);
 }
@@ -116,7 +116,7 @@ void Engine::start_kernel(Rank& rank, std::uint32_t s) {
 void Engine::end_kernel(Rank& rank, std::uint32_t s) {
   Stream& stream = rank.streams[s];
   const Item item = stream.queue.front();
-  const program::Op& op = program_.ops[item.op];
+  const program::Op& op = rank.program->ops[item.op];
   if (recorded(rank)) recorder_.device(op, item, op.stream, stream.begin, now_);
   if (op.stream == program::Stream::compute) result_.step_end[item.step] = std::max(result_.step_end[item.step], now_);
   stream.state = Stream::State::idle;
@@ -132,7 +132,7 @@ void Engine::retime_kernels(Rank& rank) {
   std::size_t count = 0;
   for (std::uint32_t s = 0; s < program::kStreams; ++s) {
     if (rank.streams[s].state != Stream::State::running) continue;
-    const PriceList::Kernel& price = prices_.kernels[program_.ops[rank.streams[s].queue.front().op].id];
+    const PriceList::Kernel& price = prices_.kernels[rank.program->ops[rank.streams[s].queue.front().op].id];
     Flow& flow = flows[count];
     flow.limit = rank.active_collectives > 0 ? 1 / (1 + price.nccl_slowdown) : 1;
     flow.demand[static_cast<std::size_t>(Resource::dram)] = price.dram_share;
@@ -159,7 +159,7 @@ std::uint32_t Engine::group_of(const Rank& rank, program::Communicator communica
 /// A collective is at the head of its stream. It joins its group if it is also next in the communicator's FIFO; the last rank to join starts the transfer.
 void Engine::reach_collective(Rank& rank, std::uint32_t s) {
   Stream& stream = rank.streams[s];
-  const std::uint32_t entry = program_.ops[stream.queue.front().op].id;
+  const std::uint32_t entry = rank.program->ops[stream.queue.front().op].id;
   const program::Communicator communicator = program_.collectives[entry].communicator;
   if (stream.queue.front().capture != rank.next[static_cast<std::size_t>(communicator)]) return;
   stream.reached = true;
@@ -200,7 +200,7 @@ void Engine::end_collective_on(Rank& rank, const Group& group) {
     Stream& stream = rank.streams[s];
     if (stream.state != Stream::State::in_collective) continue;
     const Item item = stream.queue.front();
-    const program::Op& op = program_.ops[item.op];
+    const program::Op& op = rank.program->ops[item.op];
     if (program_.collectives[op.id].communicator != group.communicator) continue;
     stream.state = Stream::State::idle;  // finished, or behind the finished one in the FIFO: looked at again
     rank.dirty |= 1u << s;

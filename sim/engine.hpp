@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct Group {
 
 class Engine {
  public:
-  Engine(const program::Program& program, const PriceList& prices, const Options& options);
+  Engine(std::span<const program::Program* const> programs, const PriceList& prices, const Options& options);
   Result run();
 
  private:
@@ -80,7 +81,7 @@ class Engine {
 
   [[nodiscard]] bool recorded(const Rank& rank) const { return rank.index == 0; }
 
-  const program::Program& program_;
+  const program::Program& program_;  // the tables, which all ranks' programs share
   const PriceList& prices_;
   const Options& options_;
   EventQueue queue_;

@@ -14,7 +14,7 @@ void Engine::run_host(Rank& rank) {
   host.state = Host::State::running;
   while (!stopped_) {
     if (host.pc == host.end && !next_range(rank)) return;
-    const Op& op = program_.ops[host.pc];
+    const Op& op = rank.program->ops[host.pc];
     if (!host.paid) {
       const SimTime begin = host.time;
       host.time += host_cost(op);
@@ -33,14 +33,14 @@ bool Engine::next_range(Rank& rank) {
   Host& host = rank.host;
   if (recorded(rank) && host.step >= 0) recorder_.leave_step(host.time);
   const auto next = static_cast<std::size_t>(host.step + 1);
-  if (next == program_.steps.size()) {
+  if (next == rank.program->steps.size()) {
     host.state = Host::State::finished;
     --unfinished_;
     return false;
   }
   if (rank.memory && recorded(rank)) result_.retries_per_step.push_back(rank.memory->allocator.statistics().retries);
-  host.pc = program_.steps[next].begin;
-  host.end = program_.steps[next].end;
+  host.pc = rank.program->steps[next].begin;
+  host.end = rank.program->steps[next].end;
   host.step = static_cast<std::int32_t>(next);
   if (recorded(rank)) recorder_.enter_step(host.step, host.time);
   return host.pc != host.end || next_range(rank);

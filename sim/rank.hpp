@@ -99,6 +99,7 @@ struct Memory {
 struct Rank {
   explicit Rank(const LoaderSettings& loader_settings) : loader(loader_settings) {}
   std::uint32_t index = 0;
+  const program::Program* program = nullptr;
   std::uint32_t dirty = 0;               // streams whose head may be able to move
   std::uint32_t active_collectives = 0;  // transferring now
   Host host;

@@ -8,17 +8,18 @@
 
 namespace stepcast::sim {
 
-Engine::Engine(const program::Program& program, const PriceList& prices, const Options& options)
-    : program_(program), prices_(prices), options_(options), recorder_(program, options) {
+Engine::Engine(std::span<const program::Program* const> programs, const PriceList& prices, const Options& options)
+    : program_(*programs.front()), prices_(prices), options_(options), recorder_(program_, options) {
   for (std::int32_t r = 0; r < options.ranks; ++r) {
     Rank& rank = ranks_.emplace_back(options.loader);
     rank.index = static_cast<std::uint32_t>(r);
-    rank.events.resize(program.events.size());
-    rank.host.pc = program.setup.begin;
-    rank.host.end = program.setup.end;
-    if (options.memory_limit) rank.memory = std::make_unique<Memory>(options.allocator, options.pool_bytes, rank.streams, program.buffers.size());
+    rank.program = programs[static_cast<std::size_t>(r) % programs.size()];
+    rank.events.resize(program_.events.size());
+    rank.host.pc = rank.program->setup.begin;
+    rank.host.end = rank.program->setup.end;
+    if (options.memory_limit) rank.memory = std::make_unique<Memory>(options.allocator, options.pool_bytes, rank.streams, program_.buffers.size());
   }
-  result_.step_end.resize(program.steps.size());
+  result_.step_end.resize(program_.steps.size());
   unfinished_ = static_cast<std::uint32_t>(options.ranks);
   make_groups();
 }
@@ -63,13 +64,13 @@ void Engine::describe_deadlock() {
   for (Rank& rank : ranks_) {
     const std::string who = "rank " + std::to_string(rank.index) + ": ";
     if (rank.host.state != Host::State::finished) {
-      const program::Op& op = program_.ops[rank.host.pc];
+      const program::Op& op = rank.program->ops[rank.host.pc];
       result_.deadlock.push_back(who + "the host waits in " + program::name(op.kind) + " (op " + std::to_string(rank.host.pc) + ")");
     }
     for (std::size_t s = 0; s < program::kStreams; ++s) {
       Stream& stream = rank.streams[s];
       if (stream.queue.empty()) continue;
-      const program::Op& op = program_.ops[stream.queue.front().op];
+      const program::Op& op = rank.program->ops[stream.queue.front().op];
       std::string what = who + "stream " + program::name(static_cast<program::Stream>(s)) + " waits ";
       if (op.kind == program::OpKind::wait) what += "for event " + program_.events[op.id].label;
       else if (op.kind == program::OpKind::collective) what += "in " + program_.collectives[op.id].label + " for the other ranks";
@@ -95,6 +96,13 @@ Result Engine::collect() {
   return std::move(result_);
 }
 
-Result simulate(const program::Program& program, const PriceList& prices, const Options& options) { return Engine(program, prices, options).run(); }
+Result simulate(const program::Program& program, const PriceList& prices, const Options& options) {
+  const program::Program* const one[] = {&program};
+  return Engine(one, prices, options).run();
+}
+
+Result simulate(std::span<const program::Program* const> programs, const PriceList& prices, const Options& options) {
+  return Engine(programs, prices, options).run();
+}
 
 }  // namespace stepcast::sim

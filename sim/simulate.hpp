@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,9 @@ struct Result {
   trace::Trace trace;                 // of the first rank
 };
 
+/// All ranks run `program`.
 Result simulate(const program::Program& program, const PriceList& prices, const Options& options);
+/// Rank r runs programs[r % size]. They must share their tables (kernels, collectives, buffers, events) and have equally many steps; only the ops may differ.
+Result simulate(std::span<const program::Program* const> programs, const PriceList& prices, const Options& options);
 
 }  // namespace stepcast::sim
