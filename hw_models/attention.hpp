@@ -15,7 +15,7 @@ struct AttentionRates {
   double forward_share = 0.25;       // of the time of forward and backward together
   BytesPerSecond bandwidth;          // achieved DRAM rate, bound for short sequences
   double processors = 1;             // streaming multiprocessors
-  Seconds fixed_time;
+  Seconds fixed_time{};
 };
 /// Throws InputError where the profile has no constants for the implementation (e.g. flash3 on A100).
 AttentionRates attention_rates(const Profile& gpu, AttentionKernel kernel);

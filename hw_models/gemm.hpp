@@ -19,7 +19,7 @@ struct GemmRates {
   double dram_efficiency = 1;     // share of `bandwidth`
   double misaligned_ratio = 1;    // time ratio when a leading dimension is a multiple of 8 but not of 16 elements
   double odd_ratio = 1;           // time ratio when it is not a multiple of 8
-  Seconds fixed_time;             // start, first loads, last stores
+  Seconds fixed_time{};           // start, first loads, last stores
   std::int64_t processors = 1;    // streaming multiprocessors
 };
 GemmRates gemm_rates(const Profile& gpu, Dtype dtype);

@@ -10,7 +10,7 @@ namespace stepcast::hw {
 struct MemoryRates {
   BytesPerSecond bandwidth;  // DRAM, datasheet
   double efficiency = 1;     // share of it that the class reaches
-  Seconds fixed_time;        // gap to the kernel before, start, last stores
+  Seconds fixed_time{};      // gap to the kernel before, start, last stores
 };
 /// For class `tiny` (scalars and per-row statistics) the fixed time is all that counts; its bytes go at elementwise speed.
 MemoryRates memory_rates(const Profile& gpu, MemoryClass memory);

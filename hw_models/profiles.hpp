@@ -26,10 +26,10 @@ Profile parse_node_profile(std::string_view text, const std::string& file);
 
 /// What a scenario may say against the node profile. Rates per direction; nvlink_rate per GPU, nic_rate per NIC.
 struct ClusterOverrides {
-  std::optional<std::string> gpu;
-  std::optional<std::int32_t> gpus_per_node, nics_per_node;
-  std::optional<BytesPerSecond> nic_rate, nvlink_rate;
-  std::optional<double> oversubscription;
+  std::optional<std::string> gpu{};
+  std::optional<std::int32_t> gpus_per_node{}, nics_per_node{};
+  std::optional<BytesPerSecond> nic_rate{}, nvlink_rate{};
+  std::optional<double> oversubscription{};
 };
 
 /// `nodes` nodes of a kind, with overrides in place of the profile's constants (source "scenario"). Throws InputError on an unknown name, a value out of

@@ -1,1 +1,11 @@
 stepcast_test(units unit/units_test.cpp LINK stepcast_hw_models)
+stepcast_test(hw_formulas
+  model/attention_test.cpp
+  model/collective_test.cpp
+  model/cost_model_test.cpp
+  model/gemm_test.cpp
+  model/kernel_test.cpp
+  model/memory_bound_test.cpp
+  model/profiles_test.cpp
+  model/utilisation_test.cpp
+  LINK stepcast_hw_models)

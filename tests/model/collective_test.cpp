@@ -1,0 +1,92 @@
+// docs/models.md, "Collectives": the formula against hand sums. Against measurements: microbenchmarks_test.cpp.
+#include "hw_models/collective.hpp"
+
+#include <doctest/doctest.h>
+
+#include "hw_models/profiles.hpp"
+
+using namespace stepcast;
+using namespace stepcast::hw;
+
+namespace {
+
+/// 100 GB/s inside a node of 8 for all kinds, 50 GB/s between nodes; latencies in whole microseconds.
+LinkRates round_links() {
+  return {.all_gather_bus = 100 * GBps,
+          .reduce_scatter_bus = 100 * GBps,
+          .all_reduce_bus = 100 * GBps,
+          .network = 50 * GBps,
+          .gpus_per_node = 8,
+          .bulk = {50 * microsecond, 3 * microsecond, 10 * microsecond},
+          .small = {20 * microsecond, 1 * microsecond, 5 * microsecond},
+          .small_rate = 10 * GBps,
+          .small_network_rate = 5 * GBps};
+}
+
+CollectiveShape shape(CollectiveKind kind, std::int64_t bytes, std::int32_t per_node, std::int32_t nodes) {
+  return {.kind = kind, .bytes = bytes, .group = {.ranks_per_node = per_node, .nodes = nodes}};
+}
+
+}  // namespace
+
+TEST_CASE("Ring factors: 7/8 for an all-gather over 8, 14/8 for an all-reduce, nothing for one rank") {
+  CHECK(ring_factor(CollectiveKind::all_gather, 8) == 7.0 / 8);
+  CHECK(ring_factor(CollectiveKind::reduce_scatter, 8) == 7.0 / 8);
+  CHECK(ring_factor(CollectiveKind::all_reduce, 8) == 14.0 / 8);
+  CHECK(ring_factor(CollectiveKind::all_gather, 1) == 0);
+}
+
+TEST_CASE("Inside a node: 7 hops and 7/8 of the bytes") {
+  // 800 MB: 50 + 7 x 3 = 71 us, 700 MB at 100 GB/s = 7000 us
+  CHECK(collective_time(shape(CollectiveKind::all_gather, 800'000'000, 8, 1), round_links()).in(microsecond) == doctest::Approx(7071));
+  // all-reduce: 14 hops, 1400 MB: 50 + 42 + 14000
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 800'000'000, 8, 1), round_links()).in(microsecond) == doctest::Approx(14092));
+}
+
+TEST_CASE("Over 4 nodes: the node's network carries the ring once, 3 of 31 hops are network hops") {
+  // 320 MB over 32: 310 MB at 50 GB/s = 6200 us; 50 + 28 x 3 + 3 x 10 = 164 us
+  CHECK(collective_time(shape(CollectiveKind::reduce_scatter, 320'000'000, 8, 4), round_links()).in(microsecond) == doctest::Approx(6364));
+}
+
+TEST_CASE("One rank per node: eight sisters share the network, NVLink is idle") {
+  // replica group of 4: B = 50/8 GB/s; all-reduce of 100 MB: 2 x 3/4 x 100 MB / 6.25 GB/s = 24,000 us; 50 + 6 x 10 = 110 us
+  const CollectiveShape replica = shape(CollectiveKind::all_reduce, 100'000'000, 1, 4);
+  CHECK(collective_time(replica, round_links()).in(microsecond) == doctest::Approx(24110));
+  CHECK(collective_price(replica, round_links()).nvlink_share == 0);
+  CHECK(collective_price(replica, round_links()).nic_share == 1);
+}
+
+TEST_CASE("Small messages take the low-latency protocol; trees make an all-reduce logarithmic in nodes") {
+  // 8 bytes over 8 ranks: 20 + 14 x 1 us; over 16 nodes: 20 + 14 + 2 x 4 x 5 = 74 us
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 8, 8, 1), round_links()).in(microsecond) == doctest::Approx(34).epsilon(1e-3));
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 8, 8, 16), round_links()).in(microsecond) == doctest::Approx(74).epsilon(1e-3));
+  // an all-gather has no tree: 127 hops, 15 of them over the network: 20 + 112 + 75
+  CHECK(collective_time(shape(CollectiveKind::all_gather, 1024, 8, 16), round_links()).in(microsecond) == doctest::Approx(207.2).epsilon(1e-3));
+}
+
+TEST_CASE("Time never falls with size, and shares name the bottleneck") {
+  Seconds last;
+  for (std::int64_t bytes = 1; bytes < 4'000'000'000; bytes *= 2) {
+    const Seconds time = collective_time(shape(CollectiveKind::all_gather, bytes, 8, 2), round_links());
+    CHECK(time >= last);
+    last = time;
+  }
+  const CollectivePrice inside = collective_price(shape(CollectiveKind::all_gather, 1 << 20, 8, 1), round_links());
+  CHECK(inside.nvlink_share == 1);
+  CHECK(inside.nic_share == 0);
+  const CollectivePrice between = collective_price(shape(CollectiveKind::all_gather, 1 << 20, 8, 2), round_links());
+  CHECK(between.nvlink_share == 0.5);
+  CHECK(between.nic_share == 1);
+}
+
+TEST_CASE("A 386 MiB block over 4 DGX A100: 392.1 MB at 0.93 x 200 GB/s + 187 us = 2.30 ms") {
+  // 404,766,720 B x 31/32 = 392.12 MB at 186 GB/s = 2.108 ms; 50 + 28 x 3.4 + 3 x 14 = 187.2 us
+  const LinkRates links = link_rates(make_cluster("dgx-a100", 4));
+  CHECK(collective_time(shape(CollectiveKind::all_gather, 404'766'720, 8, 4), links).in(millisecond) == doctest::Approx(2.295).epsilon(1e-3));
+}
+
+TEST_CASE("Oversubscription divides the network only") {
+  const LinkRates links = link_rates(make_cluster("dgx-a100", 4, {.oversubscription = 4.0}));
+  CHECK(links.network.in(GBps) == doctest::Approx(46.5));
+  CHECK(links.all_reduce_bus.in(GBps) == doctest::Approx(232.5));
+}

@@ -1,0 +1,78 @@
+// docs/models.md, "GEMM": the formula against hand sums. Against measurements: microbenchmarks_test.cpp.
+#include "hw_models/gemm.hpp"
+
+#include <doctest/doctest.h>
+
+#include "hw_models/profiles.hpp"
+
+using namespace stepcast;
+using namespace stepcast::hw;
+
+namespace {
+
+KernelShape gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1) {
+  return {.kind = KernelKind::gemm, .batch = batch, .m = m, .n = n, .k = k};
+}
+
+/// Round figures: 100 FLOP/ns at efficiency 1, 1 byte/ns, no fixed time, 100 processors.
+GemmRates round_rates() {
+  return {.peak = FlopsPerSecond(100e9),
+          .bandwidth = BytesPerSecond(1e15),
+          .batched_efficiency = 0.5,
+          .misaligned_ratio = 1.1,
+          .odd_ratio = 3.5,
+          .processors = 100};
+}
+
+}  // namespace
+
+TEST_CASE("Quantisation: exactly one full wave costs nothing") {
+  // 10 x 10 tiles of 128 x 256 on 100 processors
+  CHECK(tile_wave_quantisation(gemm(1280, 2560, 4096), 100) == 1.0);
+}
+
+TEST_CASE("Quantisation: one tile too many starts a second wave, which splitting K softens") {
+  // 101 tiles of 128 x 256 (m = 101 x 128, n = 256) or 51 x 1 = 51 tiles of 256 x 128 x 2 columns = 102. Split 1: 2 waves of 100 for 101: 1.98.
+  // Split 2: 202 halves, 3 waves: 300/202 = 1.485 x 1.03; split 4: 404 quarters, 5 waves: 500/404 = 1.2376 x 1.06; split 8: 808, 9 waves: 900/808 x 1.09 = 1.2141.
+  CHECK(tile_wave_quantisation(gemm(101 * 128, 256, 4096), 100) == doctest::Approx(900.0 / 808.0 * 1.09));
+  // K too short to split: 128 x 128 tiles, 202 of them in 3 waves: 300/202 x 1.08 = 1.604 is the best
+  CHECK(tile_wave_quantisation(gemm(101 * 128, 256, 256), 100) == doctest::Approx(300.0 / 202.0 * 1.08));
+}
+
+TEST_CASE("Quantisation: a ragged edge is computed in full") {
+  // n = 2561 needs 11 columns of 256 instead of 10: 110 tiles, more than one wave; any choice is worse than the full wave
+  CHECK(tile_wave_quantisation(gemm(1280, 2561, 4096), 100) > 1.05);
+}
+
+TEST_CASE("Time: compute bound by hand") {
+  // 2 x 1280 x 2560 x 4096 = 26,843,545,600 FLOPs at 100 GFLOP/s
+  CHECK(gemm_time(gemm(1280, 2560, 4096), round_rates()).si() == doctest::Approx(0.268435456));
+  GemmRates fixed = round_rates();
+  fixed.fixed_time = 1 * second;
+  CHECK(gemm_time(gemm(1280, 2560, 4096), fixed).si() == doctest::Approx(1.268435456));
+}
+
+TEST_CASE("Time: a batched product runs at its own efficiency, odd and misaligned sizes are slower") {
+  CHECK(gemm_time(gemm(1280, 256, 4096, 10), round_rates()).si() == doctest::Approx(2 * 0.268435456));
+  GemmRates smooth = round_rates();
+  smooth.wave_weight = 0;
+  const Seconds aligned = gemm_time(gemm(1280, 2560, 4096), smooth);
+  const double per_k = aligned.si() / 4096;
+  CHECK(gemm_time(gemm(1280, 2560, 4104), smooth).si() == doctest::Approx(per_k * 4104 * 1.1));  // 4104 = 8 x 513
+  CHECK(gemm_time(gemm(1280, 2560, 4097), smooth).si() == doctest::Approx(per_k * 4097 * 3.5));
+  CHECK(gemm_time(gemm(1281, 2560, 4096), smooth) > aligned);  // m does not count: it is no leading dimension
+  CHECK(gemm_time(gemm(1281, 2560, 4096), smooth).si() == doctest::Approx(aligned.si() * 1281 / 1280));
+}
+
+TEST_CASE("Time: a thin product is bound by its operands' bytes") {
+  GemmRates slow_memory = round_rates();
+  slow_memory.bandwidth = BytesPerSecond(1e6);
+  slow_memory.dram_efficiency = 0.5;
+  CHECK(gemm_time(gemm(1280, 2560, 64), slow_memory).si() == doctest::Approx(2.0 * (1280 * 64 + 64 * 2560 + 1280 * 2560) / 0.5e6));
+}
+
+TEST_CASE("The QKV projection of a 7B block, 65,536 tokens, on an A100: about 240 TFLOP/s") {
+  // 2 x 65536 x 12288 x 4096 = 6.597 TFLOP at 0.77 x 312 = 240.2 TFLOP/s: 27.46 ms. 512 x 48 = 24,576 tiles fill 227.6 of 228 waves: + 0.2 %; + 8 us: 27.52 ms.
+  const Profile a100 = gpu_profile("a100-sxm4-80gb");
+  CHECK(gemm_time(gemm(65536, 12288, 4096), gemm_rates(a100, Dtype::bf16)).in(millisecond) == doctest::Approx(27.52).epsilon(2e-3));
+}
