@@ -26,8 +26,9 @@ struct ModelShape {
   bool attention_bias = false;  // bias of the q, k, v projections
   bool output_bias = false;     // bias of the attention output projection
   bool ffn_bias = false;
-  bool norm_bias = false;       // LayerNorm beta
-  bool clip_qkv = false;        // MPT's clamp of q, k, v
+  bool norm_bias = false;  // LayerNorm beta
+  bool clip_qkv = false;   // MPT's clamp of q, k, v
+  bool operator==(const ModelShape&) const = default;
 };
 
 enum class Framework : std::uint8_t { fsdp1, fsdp2, ddp, zero1, zero2, zero3 };
@@ -41,26 +42,30 @@ struct Policy {
   bool forward_prefetch = false;
   bool limit_all_gathers = true;
   bool use_orig_params = false;
-  bool no_sync = false;               // accumulate without reduction until the last micro-batch
-  std::int64_t blocks_per_unit = 1;   // wrapping: consecutive blocks that share one FSDP unit
+  bool no_sync = false;              // accumulate without reduction until the last micro-batch
+  std::int64_t blocks_per_unit = 1;  // wrapping: consecutive blocks that share one FSDP unit
+  bool operator==(const Policy&) const = default;
 };
 
 struct Batch {
   std::int64_t micro_batch = 1;  // sequences per GPU and forward
   std::int64_t grad_accum = 1;
   std::int64_t seq_len = 0;
+  bool operator==(const Batch&) const = default;
 };
 
 struct Precision {
   hw::Dtype param = hw::Dtype::bf16;   // compute and all-gather
   hw::Dtype reduce = hw::Dtype::bf16;  // reduce-scatter
   hw::Dtype master = hw::Dtype::fp32;  // sharded parameters and gradients, optimizer state
+  bool operator==(const Precision&) const = default;
 };
 
 enum class RecomputeMode : std::uint8_t { none, full };
 struct Recompute {
   RecomputeMode mode = RecomputeMode::none;
   bool early_stop = true;  // the recomputed forward ends once the last needed tensor is rebuilt (non-reentrant checkpointing)
+  bool operator==(const Recompute&) const = default;
 };
 
 enum class KernelSet : std::uint8_t { pytorch_eager, pytorch_compile, native, fixed };
@@ -72,12 +77,14 @@ struct KernelChoice {
   bool causal_skip = true;  // fused attention skips masked tiles
   bool fused_norm = false;  // one RMSNorm kernel instead of the eager list
   Loss loss = Loss::eager_fp32;
+  bool operator==(const KernelChoice&) const = default;
 };
 
 enum class OptimizerImpl : std::uint8_t { for_loop, foreach, fused };
 struct Optimizer {
   OptimizerImpl implementation = OptimizerImpl::foreach;  // AdamW
   bool clip_grad_norm = true;
+  bool operator==(const Optimizer&) const = default;
 };
 
 /// Everything that the program of a rank depends on. `world` describes the sharding group (all ranks for FULL_SHARD).
