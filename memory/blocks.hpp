@@ -15,7 +15,8 @@ struct Block {
   std::uint64_t address = 0;
   std::uint64_t uses = 0;       // bit s: record_stream named stream s
   std::int64_t freed_at = 0;    // large-pool lookups when it entered its free list: the clock of garbage collection
-  BlockId prev = kNoBlock, next = kNoBlock;
+  BlockId prev = kNoBlock, next = kNoBlock;   // neighbours in the segment
+  BlockId left = kNoBlock, right = kNoBlock;  // children in the free list
   std::uint16_t list = 0;       // free list that it belongs to: 2 * stream + (small pool)
   std::uint8_t events = 0;      // outstanding events of a deferred free, one per stream at most
   BlockState state = BlockState::free;

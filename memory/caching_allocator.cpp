@@ -54,13 +54,12 @@ void CachingAllocator::State::finish_event(BlockId block) {
 /// Try 1. Only the single best fit is looked at: PyTorch does not go on to the next block if this one is refused.
 BlockId CachingAllocator::State::take_best_fit(const Request& request) {
   if (!is_small_list(request.list)) ++heap.lookups;
-  const FreeList& free = heap.list(request.list);
-  const FreeList::Position at = free.lower_bound(request.rounded, 0);
-  if (!free.found(at)) return kNoBlock;
-  const FreeList::Entry fit = free.at(at);
-  if (request.rounded < max_split ? fit.size >= max_split : fit.size >= request.rounded + kLargeSegmentBytes) return kNoBlock;
-  heap.unlist(fit.block, at);
-  return fit.block;
+  const BlockId fit = heap.best_fit(request.list, request.rounded);
+  if (fit == kNoBlock) return kNoBlock;
+  const std::int64_t size = heap.blocks[fit].size;
+  if (request.rounded < max_split ? size >= max_split : size >= request.rounded + kLargeSegmentBytes) return kNoBlock;
+  heap.unlist(fit);
+  return fit;
 }
 
 BlockId CachingAllocator::State::take_from_device(const Request& request) {

@@ -1,73 +1,95 @@
 #include "memory/free_list.hpp"
 
-#include <utility>
-
 namespace stepcast::memory {
 namespace {
 
-bool before(const FreeList::Entry& entry, std::int64_t size, std::uint64_t address) {
-  return entry.size < size || (entry.size == size && entry.address < address);
+bool before(const Block& a, const Block& b) { return a.size != b.size ? a.size < b.size : a.address < b.address; }
+
+/// Heap order of the treap: a fixed mixing of the id serves as its random draw, so that runs repeat exactly.
+bool above(BlockId a, BlockId b) {
+  constexpr std::uint32_t kGolden = 0x9e3779b9;  // 2^32 / golden ratio
+  return a * kGolden > b * kGolden;
 }
 
-/// Number of leading elements for which `is_before` holds, without data-dependent branches in the loop.
-template <class T, class Before>
-std::size_t partition_point(const std::vector<T>& sorted, const Before& is_before) {
-  std::size_t first = 0;
-  std::size_t length = sorted.size();
-  while (length > 0) {
-    const std::size_t half = (length + 1) / 2;
-    first += is_before(sorted[first + half - 1]) ? half : 0;
-    length -= half;
-  }
-  return first;
+void append_sorted(const Blocks& blocks, BlockId root, std::vector<BlockId>& into) {
+  if (root == kNoBlock) return;
+  append_sorted(blocks, blocks[root].left, into);
+  into.push_back(root);
+  append_sorted(blocks, blocks[root].right, into);
 }
 
 }  // namespace
 
-FreeList::Position FreeList::lower_bound(std::int64_t size, std::uint64_t address) const {
-  std::size_t run = 0;
-  if (runs_.size() > 1) {
-    run = partition_point(runs_, [&](const Run& r) { return before(r.back(), size, address); });
-    if (run == runs_.size()) return {run - 1, runs_.back().size()};
+void FreeList::insert(Blocks& blocks, BlockId id) {
+  const std::size_t bin = size_bin(blocks[id].size);
+  filled_[bin / 64] |= std::uint64_t{1} << bin % 64;
+  BlockId* link = &roots_[bin];
+  while (*link != kNoBlock && above(*link, id)) link = before(blocks[id], blocks[*link]) ? &blocks[*link].left : &blocks[*link].right;
+  // The subtree found there is split into what comes before and after the new block.
+  BlockId rest = *link;
+  *link = id;
+  BlockId* left = &blocks[id].left;
+  BlockId* right = &blocks[id].right;
+  while (rest != kNoBlock) {
+    const bool goes_left = before(blocks[rest], blocks[id]);
+    BlockId*& side = goes_left ? left : right;
+    *side = rest;
+    side = goes_left ? &blocks[rest].right : &blocks[rest].left;
+    rest = *side;
   }
-  return {run, partition_point(runs_[run], [&](const Entry& e) { return before(e, size, address); })};
+  *left = *right = kNoBlock;
 }
 
-void FreeList::insert(const Entry& entry) {
-  const Position at = lower_bound(entry.size, entry.address);
-  Run& run = runs_[at.run];
-  run.insert(run.begin() + static_cast<std::ptrdiff_t>(at.index), entry);
-  ++count_;
-  if (run.size() >= kRunLimit) halve(at.run);
-}
-
-void FreeList::take(Position at) {
-  Run& run = runs_[at.run];
-  run.erase(run.begin() + static_cast<std::ptrdiff_t>(at.index));
-  --count_;
-  if (run.empty() && runs_.size() > 1) {
-    spare_.push_back(std::move(run));
-    runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(at.run));
+void FreeList::erase(Blocks& blocks, BlockId id) {
+  const std::size_t bin = size_bin(blocks[id].size);
+  BlockId* link = &roots_[bin];
+  while (*link != id) link = before(blocks[id], blocks[*link]) ? &blocks[*link].left : &blocks[*link].right;
+  BlockId left = blocks[id].left;
+  BlockId right = blocks[id].right;
+  while (left != kNoBlock && right != kNoBlock) {
+    if (above(left, right)) {
+      *link = left;
+      link = &blocks[left].right;
+      left = *link;
+    } else {
+      *link = right;
+      link = &blocks[right].left;
+      right = *link;
+    }
   }
+  *link = left != kNoBlock ? left : right;
+  if (roots_[bin] == kNoBlock) filled_[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
 }
 
-void FreeList::halve(std::size_t run) {
-  Run upper;
-  if (!spare_.empty()) {
-    upper = std::move(spare_.back());
-    spare_.pop_back();
+BlockId FreeList::best_fit(const Blocks& blocks, std::int64_t size) const {
+  const std::size_t bin = size <= kMaxBytes ? size_bin(size) : kBins;
+  BlockId best = kNoBlock;
+  for (BlockId id = bin < kBins ? roots_[bin] : kNoBlock; id != kNoBlock;) {
+    const bool fits = blocks[id].size >= size;
+    if (fits) best = id;
+    id = fits ? blocks[id].left : blocks[id].right;
   }
-  upper.reserve(kRunLimit);
-  const auto middle = runs_[run].begin() + static_cast<std::ptrdiff_t>(kRunLimit / 2);
-  upper.assign(middle, runs_[run].end());
-  runs_[run].erase(middle, runs_[run].end());
-  runs_.insert(runs_.begin() + static_cast<std::ptrdiff_t>(run + 1), std::move(upper));
+  if (best != kNoBlock) return best;
+  const std::size_t next = next_filled_bin(bin + 1);
+  if (next >= kBins) return kNoBlock;
+  for (BlockId id = roots_[next]; id != kNoBlock; id = blocks[id].left) best = id;
+  return best;
 }
 
-std::vector<FreeList::Entry> FreeList::entries() const {
-  std::vector<Entry> all;
-  all.reserve(count_);
-  for (const Run& run : runs_) all.insert(all.end(), run.begin(), run.end());
+std::size_t FreeList::next_filled_bin(std::size_t from) const {
+  if (from >= kBins) return kBins;
+  std::size_t word = from / 64;
+  std::uint64_t bits = filled_[word] & (~std::uint64_t{0} << from % 64);
+  while (bits == 0) {
+    if (++word == kWords) return kBins;
+    bits = filled_[word];
+  }
+  return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+}
+
+std::vector<BlockId> FreeList::sorted(const Blocks& blocks) const {
+  std::vector<BlockId> all;
+  for (const BlockId root : roots_) append_sorted(blocks, root, all);
   return all;
 }
 

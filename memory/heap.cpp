@@ -25,9 +25,9 @@ void Heap::release_segment(BlockId id) {
   blocks.drop(id);
 }
 
-void Heap::unlist(BlockId id, FreeList::Position at) {
+void Heap::unlist(BlockId id) {
   const Block& block = blocks[id];
-  lists_[block.list].take(at);
+  lists_[block.list].erase(blocks, id);
   if (block.is_split() && !expandable_) statistics.inactive_split -= block.size;
 }
 
@@ -35,7 +35,7 @@ void Heap::enlist(BlockId id) {
   Block& block = blocks[id];
   block.state = BlockState::free;
   block.freed_at = lookups;
-  lists_[block.list].insert({block.size, block.address, id});
+  lists_[block.list].insert(blocks, id);
   if (block.is_split() && !expandable_) statistics.inactive_split += block.size;
 }
 

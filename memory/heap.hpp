@@ -20,8 +20,7 @@ class Heap {
   void release_segment(BlockId id);
 
   /// Free block -> out of its list, no longer counted as inactive split.
-  void unlist(BlockId id) { unlist(id, lists_[blocks[id].list].lower_bound(blocks[id].size, blocks[id].address)); }
-  void unlist(BlockId id, FreeList::Position at);
+  void unlist(BlockId id);
   /// Into its list, counted; neighbours are left alone.
   void enlist(BlockId id);
   /// Hands an unlisted block out; with `split` the part beyond `size` goes to the free list.
@@ -29,7 +28,9 @@ class Heap {
   /// A block that is handed out or pending becomes free: merges with free neighbours.
   void give_back(BlockId id);
 
-  [[nodiscard]] const FreeList& list(std::uint16_t index) const { return lists_[index]; }
+  [[nodiscard]] BlockId best_fit(std::uint16_t list, std::int64_t size) const { return lists_[list].best_fit(blocks, size); }
+  /// The free blocks of a list, smallest first.
+  [[nodiscard]] std::vector<BlockId> free_blocks(std::uint16_t list) const { return lists_[list].sorted(blocks); }
   [[nodiscard]] std::uint16_t lists() const { return static_cast<std::uint16_t>(lists_.size()); }
   /// Addresses are never reused.
   std::uint64_t reserve_addresses(std::int64_t bytes);

@@ -19,10 +19,10 @@ void CachingAllocator::State::collect_garbage() {
   const auto age = [&](BlockId id) { return heap.lookups - heap.blocks[id].freed_at; };
   for (std::uint16_t list = 0; list < heap.lists(); ++list) {
     if (is_small_list(list)) continue;
-    for (const FreeList::Entry& entry : heap.list(list).entries()) {
-      if (heap.blocks[entry.block].is_split()) continue;
-      candidates.push_back(entry.block);
-      total_age += age(entry.block);
+    for (const BlockId id : heap.free_blocks(list)) {
+      if (heap.blocks[id].is_split()) continue;
+      candidates.push_back(id);
+      total_age += age(id);
     }
   }
   while (heap.released - freed_before < target && !candidates.empty()) {
@@ -40,16 +40,15 @@ void CachingAllocator::State::collect_garbage() {
 bool CachingAllocator::State::release_oversize(const Request& request) {
   if (max_split == std::numeric_limits<std::int64_t>::max() || expandable) return false;
   const std::int64_t needed = std::max(request.rounded, max_split);
-  const FreeList& free = heap.list(request.list);
-  if (const auto at = free.lower_bound(needed, 0); free.found(at)) {
-    heap.release_segment(free.at(at).block);
+  if (const BlockId one = heap.best_fit(request.list, needed); one != kNoBlock) {
+    heap.release_segment(one);
     return true;
   }
   std::int64_t sum = 0;
-  const std::vector<FreeList::Entry> entries = free.entries();
-  for (auto entry = entries.rbegin(); entry != entries.rend() && entry->size >= max_split && sum < needed; ++entry) {
-    sum += entry->size;
-    heap.release_segment(entry->block);
+  const std::vector<BlockId> free = heap.free_blocks(request.list);
+  for (auto id = free.rbegin(); id != free.rend() && heap.blocks[*id].size >= max_split && sum < needed; ++id) {
+    sum += heap.blocks[*id].size;
+    heap.release_segment(*id);
   }
   return sum >= needed;
 }
@@ -57,9 +56,9 @@ bool CachingAllocator::State::release_oversize(const Request& request) {
 void CachingAllocator::State::flush() {
   deferred.drain([&](BlockId block) { finish_event(block); });
   for (std::uint16_t list = 0; list < heap.lists(); ++list) {
-    for (const FreeList::Entry& entry : heap.list(list).entries()) {
-      if (expandable) ranges.unmap_pages(entry.block);
-      else if (!heap.blocks[entry.block].is_split()) heap.release_segment(entry.block);
+    for (const BlockId id : heap.free_blocks(list)) {
+      if (expandable) ranges.unmap_pages(id);
+      else if (!heap.blocks[id].is_split()) heap.release_segment(id);
     }
   }
 }

@@ -53,7 +53,7 @@ std::vector<AllocTrace> read_alloc_traces(const std::string& path) {
   if (!file) return {};
   const json document = json::parse(file);
   const std::vector<std::string> fields{"allocated", "active", "reserved", "inactive_split", "segments", "device_mallocs", "device_frees", "retries", "ooms"};
-  if (document.at("fields") != fields) throw std::runtime_error(path + ": other columns than expected");
+  if (document.at("fields").get<std::vector<std::string>>() != fields) throw std::runtime_error(path + ": other columns than expected");
   std::vector<AllocTrace> traces;
   for (const json& from : document.at("traces")) {
     AllocTrace trace;
