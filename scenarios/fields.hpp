@@ -1,0 +1,117 @@
+// Two visitors over the fields of a section: one reads them from strict JSON, one writes them. A section lists its keys once (sections.hpp), so that what is
+// read and what is written cannot drift apart. Test: tests/unit/scenario_test.cpp.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "hw_models/strict_json.hpp"
+#include "hw_models/text_units.hpp"
+
+namespace stepcast::scenarios {
+
+enum class Need : std::uint8_t { optional, required };
+
+class FieldReader {
+ public:
+  explicit FieldReader(Reader reader) : reader_(std::move(reader)) {}
+  Reader& reader() { return reader_; }
+  void finish() const { reader_.finish(); }
+
+  template <class I>
+  void count(const char* key, I& value, std::int64_t min, std::int64_t max, Need need = Need::optional) {
+    if (present(key, need)) value = static_cast<I>(reader_.integer(key, {min, max}));
+  }
+  void ratio(const char* key, double& value, double min, double max) { reader_.maybe(key, value, Limits<double>{min, max}); }
+  void flag(const char* key, bool& value) { reader_.maybe(key, value); }
+  void text(const char* key, std::string& value) { reader_.maybe(key, value); }
+  void time(const char* key, Seconds& value, double max) { reader_.maybe(key, value, Limits<double>{0, max}); }
+  template <class E, class Table>
+  void choice(const char* key, E& value, const Table& table) {
+    reader_.maybe(key, value, table);
+  }
+
+  /// Optionals: `word` ("none", "profile") is the text for an absent value.
+  template <class I>
+  void count_or(const char* key, std::optional<I>& value, const char* word, std::int64_t min, std::int64_t max) {
+    or_word(key, value, word, [&] { return static_cast<I>(reader_.integer(key, {min, max})); });
+  }
+  void ratio_or(const char* key, std::optional<double>& value, const char* word, Limits<double> limits) {
+    or_word(key, value, word, [&] { return reader_.number(key, limits); });
+  }
+  void size_or(const char* key, std::optional<std::int64_t>& value, const char* word, std::int64_t min, std::int64_t max) {
+    or_word(key, value, word, [&] { return reader_.bytes(key, {min, max}); });
+  }
+  void rate_or(const char* key, std::optional<BytesPerSecond>& value, const char* word, Limits<double> limits, const char*) {
+    or_word(key, value, word, [&] { return reader_.quantity<BytesPerSecond>(key, limits); });
+  }
+  /// A nested object with fields of its own.
+  template <class Describe>
+  void group(const char* key, Describe describe) {
+    if (auto inner = reader_.maybe_object(key)) {
+      FieldReader fields(std::move(*inner));
+      describe(fields);
+      fields.finish();
+    }
+  }
+
+ private:
+  bool present(const char* key, Need need) { return need == Need::required || reader_.has(key); }
+  template <class T, class Get>
+  void or_word(const char* key, std::optional<T>& value, const char* word, Get get) {
+    if (!reader_.has(key)) return;
+    if (reader_.is_word(key, word)) value.reset();
+    else value = get();
+  }
+  Reader reader_;
+};
+
+class FieldWriter {
+ public:
+  using Object = nlohmann::ordered_json;
+  Object take() { return std::move(object_); }
+
+  template <class I>
+  void count(const char* key, const I& value, std::int64_t, std::int64_t, Need = Need::optional) {
+    object_[key] = value;
+  }
+  void ratio(const char* key, double value, double, double) { object_[key] = value; }
+  void flag(const char* key, bool value) { object_[key] = value; }
+  void text(const char* key, const std::string& value) { object_[key] = value; }
+  void time(const char* key, Seconds value, double) { object_[key] = quantity_text(value); }
+  template <class E, class Table>
+  void choice(const char* key, E value, const Table& table) {
+    object_[key] = spelled(table, value);
+  }
+
+  template <class I>
+  void count_or(const char* key, const std::optional<I>& value, const char* word, std::int64_t, std::int64_t) {
+    or_word(key, value, word, [](I v) { return v; });
+  }
+  void ratio_or(const char* key, const std::optional<double>& value, const char* word, Limits<double>) {
+    or_word(key, value, word, [](double v) { return v; });
+  }
+  void size_or(const char* key, const std::optional<std::int64_t>& value, const char* word, std::int64_t, std::int64_t) {
+    or_word(key, value, word, bytes_text);
+  }
+  void rate_or(const char* key, const std::optional<BytesPerSecond>& value, const char* word, Limits<double>, const char* unit) {
+    or_word(key, value, word, [&](BytesPerSecond v) { return quantity_text(v, unit); });
+  }
+  template <class Describe>
+  void group(const char* key, Describe describe) {
+    FieldWriter inner;
+    describe(inner);
+    object_[key] = inner.take();
+  }
+
+ private:
+  template <class T, class Text>
+  void or_word(const char* key, const std::optional<T>& value, const char* word, Text as_text) {
+    if (value) object_[key] = as_text(*value);
+    else object_[key] = word;
+  }
+  Object object_ = Object::object();
+};
+
+}  // namespace stepcast::scenarios

@@ -1,0 +1,41 @@
+// How files spell the values of enums. The spelling follows PyTorch's and the field's names. Test: tests/unit/scenario_test.cpp.
+#pragma once
+
+#include "hw_models/strict_json.hpp"
+#include "program/spec.hpp"
+#include "scenarios/scenario.hpp"
+
+namespace stepcast::scenarios {
+
+inline constexpr EnumName<program::BlockStyle> kBlockStyles[] = {{program::BlockStyle::llama, "llama"}, {program::BlockStyle::gpt, "gpt"}};
+inline constexpr EnumName<program::FfnKind> kFfnKinds[] = {{program::FfnKind::swiglu, "swiglu"}, {program::FfnKind::gelu, "gelu"}};
+inline constexpr EnumName<program::NormKind> kNorms[] = {{program::NormKind::rms_norm, "rms_norm"}, {program::NormKind::layer_norm, "layer_norm"}};
+inline constexpr EnumName<program::Positions> kPositions[] = {
+    {program::Positions::rope, "rope"}, {program::Positions::learned, "learned"}, {program::Positions::alibi, "alibi"}, {program::Positions::none, "none"}};
+inline constexpr EnumName<program::Framework> kFrameworks[] = {{program::Framework::fsdp1, "fsdp1"}, {program::Framework::fsdp2, "fsdp2"},
+                                                               {program::Framework::ddp, "ddp"},     {program::Framework::zero1, "zero1"},
+                                                               {program::Framework::zero2, "zero2"}, {program::Framework::zero3, "zero3"}};
+inline constexpr EnumName<program::Sharding> kShardings[] = {{program::Sharding::full_shard, "FULL_SHARD"},
+                                                             {program::Sharding::shard_grad_op, "SHARD_GRAD_OP"},
+                                                             {program::Sharding::no_shard, "NO_SHARD"},
+                                                             {program::Sharding::hybrid_shard, "HYBRID_SHARD"},
+                                                             {program::Sharding::hybrid_shard_zero2, "_HYBRID_SHARD_ZERO2"}};
+inline constexpr EnumName<program::BackwardPrefetch> kBackwardPrefetches[] = {
+    {program::BackwardPrefetch::pre, "BACKWARD_PRE"}, {program::BackwardPrefetch::post, "BACKWARD_POST"}, {program::BackwardPrefetch::none, "NONE"}};
+inline constexpr EnumName<hw::Dtype> kTrainingDtypes[] = {{hw::Dtype::fp32, "fp32"}, {hw::Dtype::bf16, "bf16"}, {hw::Dtype::fp16, "fp16"}};
+inline constexpr EnumName<hw::Dtype> kComputeDtypes[] = {
+    {hw::Dtype::fp32, "fp32"}, {hw::Dtype::tf32, "tf32"}, {hw::Dtype::bf16, "bf16"}, {hw::Dtype::fp16, "fp16"}};
+inline constexpr EnumName<program::RecomputeMode> kRecomputeModes[] = {{program::RecomputeMode::none, "none"}, {program::RecomputeMode::full, "full"}};
+inline constexpr EnumName<program::KernelSet> kKernelSets[] = {
+    {program::KernelSet::pytorch_eager, "pytorch-eager"}, {program::KernelSet::pytorch_compile, "pytorch-compile"}, {program::KernelSet::native, "native"}};
+inline constexpr EnumName<program::Attention> kAttentions[] = {{program::Attention::flash1, "flash1"},       {program::Attention::flash2, "flash2"},
+                                                               {program::Attention::flash3, "flash3"},       {program::Attention::triton, "triton"},
+                                                               {program::Attention::efficient, "efficient"}, {program::Attention::unfused, "unfused"}};
+inline constexpr EnumName<program::Loss> kLosses[] = {{program::Loss::eager_fp32, "eager_fp32"}, {program::Loss::fused, "fused"}};
+inline constexpr EnumName<program::OptimizerImpl> kOptimizerImpls[] = {
+    {program::OptimizerImpl::for_loop, "for_loop"}, {program::OptimizerImpl::foreach, "foreach"}, {program::OptimizerImpl::fused, "fused"}};
+inline constexpr EnumName<Ranks> kRanks[] = {{Ranks::folded, "folded"}, {Ranks::explicit_ranks, "explicit"}};
+inline constexpr EnumName<FlopsConvention> kFlopsConventions[] = {
+    {FlopsConvention::full_attention, "full_attention"}, {FlopsConvention::causal_attention, "causal_attention"}, {FlopsConvention::parameters_only, "6p"}};
+
+}  // namespace stepcast::scenarios

@@ -1,0 +1,147 @@
+// The keys of every section of a scenario, each once, for reading and writing alike (fields.hpp). docs/scenario.md explains them, a test compares the two.
+#pragma once
+
+#include "scenarios/limits.hpp"
+#include "scenarios/names.hpp"
+#include "scenarios/scenario.hpp"
+
+namespace stepcast::scenarios {
+
+template <class Io>
+void describe(Io& io, program::ModelShape& model) {
+  io.choice("style", model.style, kBlockStyles);
+  io.count("hidden", model.hidden, 1, kMaxHidden);
+  io.count("layers", model.layers, 1, kMaxLayers);
+  io.count("heads", model.heads, 1, kMaxHeads);
+  io.count("kv_heads", model.kv_heads, 1, kMaxHeads);
+  io.count("head_dim", model.head_dim, 1, kMaxHidden);
+  io.count("ffn", model.ffn, 1, kMaxFfn);
+  io.choice("ffn_kind", model.ffn_kind, kFfnKinds);
+  io.count("vocab", model.vocab, 1, kMaxVocab);
+  io.choice("norm", model.norm, kNorms);
+  io.choice("positions", model.positions, kPositions);
+  io.count("max_positions", model.max_positions, 0, kMaxSequence);
+  io.flag("tied_embeddings", model.tied_embeddings);
+  io.group("biases", [&](auto& biases) {
+    biases.flag("qkv", model.attention_bias);
+    biases.flag("output", model.output_bias);
+    biases.flag("ffn", model.ffn_bias);
+    biases.flag("norm", model.norm_bias);
+  });
+  io.flag("clip_qkv", model.clip_qkv);
+}
+
+template <class Io>
+void describe(Io& io, Cluster& cluster) {
+  io.text("node", cluster.node);
+  io.text("gpu", cluster.gpu);
+  io.count("gpus_per_node", cluster.gpus_per_node, 1, kMaxGpusPerNode);
+  io.count("nodes", cluster.nodes, 1, kMaxNodes, Need::required);
+  io.rate_or("nvlink_rate", cluster.nvlink_rate, "profile", {1e6, 1e15}, "GB/s");
+  io.count_or("nics_per_node", cluster.nics_per_node, "profile", 1, kMaxNics);
+  io.rate_or("nic_rate", cluster.nic_rate, "profile", {1e6, 1e15}, "Gb/s");
+  io.ratio_or("oversubscription", cluster.oversubscription, "profile", {1, 1000});
+}
+
+template <class Io>
+void describe(Io& io, program::Policy& policy) {
+  io.choice("framework", policy.framework, kFrameworks);
+  io.choice("sharding", policy.sharding, kShardings);
+  io.choice("backward_prefetch", policy.backward_prefetch, kBackwardPrefetches);
+  io.flag("forward_prefetch", policy.forward_prefetch);
+  io.flag("limit_all_gathers", policy.limit_all_gathers);
+  io.flag("use_orig_params", policy.use_orig_params);
+  io.flag("no_sync", policy.no_sync);
+  io.count("blocks_per_unit", policy.blocks_per_unit, 1, kMaxLayers);
+}
+
+template <class Io>
+void describe(Io& io, program::Batch& batch) {
+  io.count("micro_batch", batch.micro_batch, 1, kMaxMicroBatch);
+  io.count("grad_accum", batch.grad_accum, 1, kMaxAccumulation);
+  io.count("seq_len", batch.seq_len, 1, kMaxSequence);
+}
+
+template <class Io>
+void describe(Io& io, program::Precision& precision) {
+  io.choice("param", precision.param, kComputeDtypes);
+  io.choice("reduce", precision.reduce, kTrainingDtypes);
+  io.choice("master", precision.master, kTrainingDtypes);
+}
+
+template <class Io>
+void describe(Io& io, program::Recompute& recompute) {
+  io.choice("mode", recompute.mode, kRecomputeModes);
+  io.flag("early_stop", recompute.early_stop);
+}
+
+template <class Io>
+void describe(Io& io, program::KernelChoice& kernels) {
+  io.choice("set", kernels.set, kKernelSets);
+  io.choice("attention", kernels.attention, kAttentions);
+  io.flag("causal_skip", kernels.causal_skip);
+  io.flag("fused_norm", kernels.fused_norm);
+  io.choice("loss", kernels.loss, kLosses);
+}
+
+template <class Io>
+void describe(Io& io, program::Optimizer& optimizer) {
+  io.choice("implementation", optimizer.implementation, kOptimizerImpls);
+  io.flag("clip_grad_norm", optimizer.clip_grad_norm);
+}
+
+template <class Io>
+void describe(Io& io, Allocator& allocator) {
+  io.size_or("max_split_size", allocator.max_split_size, "none", 0, kMaxMemory);
+  io.flag("expandable_segments", allocator.expandable_segments);
+  io.count("roundup_power2_divisions", allocator.roundup_power2_divisions, 0, 64);
+  io.ratio("garbage_collection_threshold", allocator.garbage_collection_threshold, 0, 1);
+  io.ratio_or("memory_fraction", allocator.memory_fraction, "none", {1e-3, 1});
+  io.size_or("device_memory", allocator.device_memory, "profile", 1, kMaxMemory);
+}
+
+template <class Io>
+void describe(Io& io, Loader& loader) {
+  io.count("workers", loader.workers, 0, 1024);
+  io.count("prefetch_factor", loader.prefetch_factor, 1, 1024);
+  io.flag("pin_memory", loader.pin_memory);
+  io.flag("non_blocking", loader.non_blocking);
+  io.time("batch_time", loader.batch_time, kMaxSeconds);
+}
+
+template <class Io>
+void describe(Io& io, Host& host) {
+  io.ratio("scale", host.scale, 0, 1000);
+  io.count("launch_queue_depth", host.launch_queue_depth, 1, 1 << 20);
+}
+
+template <class Io>
+void describe(Io& io, Run& run) {
+  io.count("steps", run.steps, 1, kMaxSteps);
+  io.count("wait", run.wait, 0, kMaxSteps);
+  io.count("warmup", run.warmup, 0, kMaxSteps);
+  io.count("active", run.active, 1, kMaxSteps);
+  io.count("seed", run.seed, 0, std::int64_t{1} << 53);
+  io.choice("ranks", run.ranks, kRanks);
+  io.choice("flops_convention", run.flops_convention, kFlopsConventions);
+}
+
+template <class Io>
+void describe(Io& io, FixedCosts& costs) {
+  io.time("embedding_forward", costs.embedding_forward, kMaxSeconds);
+  io.time("block_forward", costs.block_forward, kMaxSeconds);
+  io.time("head_forward", costs.head_forward, kMaxSeconds);
+  io.time("head_backward", costs.head_backward, kMaxSeconds);
+  io.time("block_backward", costs.block_backward, kMaxSeconds);
+  io.time("embedding_backward", costs.embedding_backward, kMaxSeconds);
+  io.time("optimizer", costs.optimizer, kMaxSeconds);
+  io.time("all_gather_block", costs.all_gather_block, kMaxSeconds);
+  io.time("all_gather_root", costs.all_gather_root, kMaxSeconds);
+  io.time("reduce_scatter_block", costs.reduce_scatter_block, kMaxSeconds);
+  io.time("reduce_scatter_root", costs.reduce_scatter_root, kMaxSeconds);
+  io.time("all_reduce_block", costs.all_reduce_block, kMaxSeconds);
+  io.time("host_per_kernel", costs.host_per_kernel, kMaxSeconds);
+  io.time("host_per_collective", costs.host_per_collective, kMaxSeconds);
+}
+
+}  // namespace stepcast::scenarios

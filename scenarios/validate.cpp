@@ -1,0 +1,79 @@
+// See validate.hpp.
+#include "scenarios/validate.hpp"
+
+#include <fmt/format.h>
+
+#include "hw_models/input_error.hpp"
+#include "scenarios/limits.hpp"
+
+namespace stepcast::scenarios {
+namespace {
+
+/// Throws at a field; carries the way from pointers to files.
+class Judge {
+ public:
+  explicit Judge(const Reader::Origin& origin) : origin_(origin) {}
+  void require(bool holds, const char* pointer, const std::string& what, const std::string& hint = "") const {
+    if (!holds) throw InputError(origin_(pointer), pointer, what, hint);
+  }
+
+ private:
+  const Reader::Origin& origin_;
+};
+
+void validate(const program::ModelShape& model, const Judge& judge) {
+  judge.require(model.heads % model.kv_heads == 0, "/model/kv_heads", fmt::format("{} does not divide heads = {}", model.kv_heads, model.heads));
+  judge.require(model.heads * model.head_dim <= 4 * kMaxHidden, "/model/head_dim", "heads * head_dim is too large");
+  judge.require(model.positions != program::Positions::learned || model.max_positions > 0, "/model/max_positions", "is needed with learned positions");
+}
+
+void validate(const Scenario& scenario, const program::Batch& batch, const Judge& judge) {
+  const program::ModelShape& model = scenario.model;
+  const bool table = model.positions == program::Positions::learned && !scenario.fixed_costs;
+  judge.require(!table || batch.seq_len <= model.max_positions, "/batch/seq_len",
+                fmt::format("{} is more than the {} learned positions of the model", batch.seq_len, model.max_positions));
+  judge.require(program::tokens(batch) <= kMaxTokens, "/batch/micro_batch", fmt::format("micro_batch * seq_len is above {} tokens", kMaxTokens));
+  const double scores = static_cast<double>(program::tokens(batch)) * static_cast<double>(batch.seq_len) * static_cast<double>(model.heads);
+  judge.require(scenario.kernels.attention != program::Attention::unfused || scores <= static_cast<double>(kMaxScores), "/batch/seq_len",
+                "the attention scores of unfused attention are too large", "use fused attention");
+  judge.require(model.layers * batch.grad_accum <= kMaxUnitPasses, "/batch/grad_accum", fmt::format("layers * grad_accum is above {}", kMaxUnitPasses));
+  judge.require(scenario.run.active * model.layers * batch.grad_accum <= kMaxTracedUnitPasses, "/run/active",
+                fmt::format("active * layers * grad_accum is above {}, too much to trace", kMaxTracedUnitPasses));
+}
+
+void validate(const Cluster& cluster, bool fixed_costs, const Judge& judge) {
+  judge.require(std::int64_t{cluster.nodes} * cluster.gpus_per_node <= kMaxRanks, "/cluster/nodes", fmt::format("more than {} ranks", kMaxRanks));
+  judge.require(fixed_costs || !cluster.node.empty(), "/cluster/node", "is missing", "name a node profile, for example \"dgx-a100\"");
+}
+
+void validate(const Allocator& allocator, const Judge& judge) {
+  // c10/cuda/CUDAAllocatorConfig.cpp: max_split_size_mb must exceed kLargeBuffer (20 MiB); the divisions must be a power of two.
+  judge.require(!allocator.max_split_size || *allocator.max_split_size > std::int64_t{20} << 20, "/allocator/max_split_size",
+                "must be more than 20 MiB, as PyTorch demands");
+  const auto divisions = allocator.roundup_power2_divisions;
+  judge.require((divisions & (divisions - 1)) == 0, "/allocator/roundup_power2_divisions", fmt::format("{} is not a power of two", divisions));
+  judge.require(allocator.garbage_collection_threshold < 1, "/allocator/garbage_collection_threshold", "must be below 1");
+}
+
+void validate(const Run& run, std::int32_t ranks, const Judge& judge) {
+  const std::int32_t sum = run.wait + run.warmup + run.active;
+  judge.require(run.steps == sum, "/run/steps", fmt::format("{} is not wait + warmup + active = {} + {} + {}", run.steps, run.wait, run.warmup, run.active),
+                "give only steps, or the three parts");
+  judge.require(run.ranks == Ranks::folded || ranks <= kMaxExplicitRanks, "/run/ranks",
+                fmt::format("{} explicit ranks are above the limit of {}", ranks, kMaxExplicitRanks), "use \"folded\"");
+}
+
+}  // namespace
+
+void validate(const Scenario& scenario, const Reader::Origin& origin) {
+  const Judge judge(origin);
+  validate(scenario.model, judge);
+  validate(scenario, scenario.batch, judge);
+  validate(scenario.cluster, scenario.fixed_costs.has_value(), judge);
+  judge.require(scenario.policy.blocks_per_unit <= scenario.model.layers, "/policy/blocks_per_unit",
+                fmt::format("is above layers = {}", scenario.model.layers));
+  validate(scenario.allocator, judge);
+  validate(scenario.run, ranks(scenario), judge);
+}
+
+}  // namespace stepcast::scenarios
