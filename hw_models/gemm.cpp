@@ -49,9 +49,9 @@ double tile_wave_quantisation(const KernelShape& shape, std::int64_t processors)
 
 Seconds gemm_time(const KernelShape& shape, const GemmRates& rates) {
   const double quantisation = 1 + rates.wave_weight * (tile_wave_quantisation(shape, rates.processors) - 1);
-  const double efficiency = shape.batch > 1 ? rates.batched_efficiency : rates.efficiency;
-  const Seconds compute = executed_flops(shape) / (rates.peak * efficiency) * (alignment_ratio(shape, rates) * quantisation);
-  const Seconds memory = dram_bytes(shape) / (rates.bandwidth * rates.dram_efficiency);
+  const double dram = shape.batch > 1 ? rates.batched_dram_efficiency : rates.dram_efficiency;
+  const Seconds compute = executed_flops(shape) / (rates.peak * rates.efficiency) * (alignment_ratio(shape, rates) * quantisation);
+  const Seconds memory = dram_bytes(shape) / (rates.bandwidth * dram);
   return rates.fixed_time + std::max(compute, memory);
 }
 
@@ -59,9 +59,9 @@ GemmRates gemm_rates(const Profile& gpu, Dtype dtype) {
   return {.peak = peak_rate(gpu, dtype),
           .bandwidth = BytesPerSecond(gpu.at("dram_bandwidth")),
           .efficiency = gpu.at("gemm_efficiency"),
-          .batched_efficiency = gpu.at("batched_gemm_efficiency"),
           .wave_weight = gpu.at("gemm_wave_weight"),
           .dram_efficiency = gpu.at("gemm_dram_efficiency"),
+          .batched_dram_efficiency = gpu.at("batched_gemm_dram_efficiency"),
           .misaligned_ratio = gpu.at("gemm_misaligned_ratio"),
           .odd_ratio = gpu.at("gemm_odd_ratio"),
           .fixed_time = Seconds(gpu.at("gemm_fixed_time")),

@@ -11,16 +11,16 @@ namespace stepcast::hw {
 
 /// What the formula needs to know of a GPU; ratios are pure numbers.
 struct GemmRates {
-  FlopsPerSecond peak;            // tensor-core peak of the operand type
-  BytesPerSecond bandwidth;       // DRAM, datasheet
-  double efficiency = 1;          // sustained share of `peak` inside full tiles
-  double batched_efficiency = 1;  // the same for a batched product (unfused attention)
-  double wave_weight = 1;         // 0: quantisation is free; 1: it costs in full
-  double dram_efficiency = 1;     // share of `bandwidth`
-  double misaligned_ratio = 1;    // time ratio when a leading dimension is a multiple of 8 but not of 16 elements
-  double odd_ratio = 1;           // time ratio when it is not a multiple of 8
-  Seconds fixed_time{};           // start, first loads, last stores
-  std::int64_t processors = 1;    // streaming multiprocessors
+  FlopsPerSecond peak;                 // tensor-core peak of the operand type
+  BytesPerSecond bandwidth;            // DRAM, datasheet
+  double efficiency = 1;               // sustained share of `peak` inside full tiles
+  double wave_weight = 1;              // 0: quantisation is free; 1: it costs in full
+  double dram_efficiency = 1;          // share of `bandwidth`
+  double batched_dram_efficiency = 1;  // the same for a batched product: short main loops, much to write (unfused attention)
+  double misaligned_ratio = 1;         // time ratio when a leading dimension is a multiple of 8 but not of 16 elements
+  double odd_ratio = 1;                // time ratio when it is not a multiple of 8
+  Seconds fixed_time{};                // start, first loads, last stores
+  std::int64_t processors = 1;         // streaming multiprocessors
 };
 GemmRates gemm_rates(const Profile& gpu, Dtype dtype);
 

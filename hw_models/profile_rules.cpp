@@ -31,7 +31,7 @@ constexpr auto kGpuRules = std::to_array<ConstantRule>({
     share("gemm_dram_efficiency"),
     number("gemm_misaligned_ratio", 1, 20),
     number("gemm_odd_ratio", 1, 20),
-    share("batched_gemm_efficiency"),
+    share("batched_gemm_dram_efficiency"),
     share("attention_forward_share"),
     flop_rate("attention_flash1_rate_64", false),
     flop_rate("attention_flash1_rate_128", false),

@@ -6,6 +6,7 @@ stepcast_test(hw_formulas
   model/gemm_test.cpp
   model/kernel_test.cpp
   model/memory_bound_test.cpp
+  model/microbenchmarks_test.cpp
   model/profiles_test.cpp
   model/utilisation_test.cpp
   LINK stepcast_hw_models)

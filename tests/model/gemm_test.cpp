@@ -16,12 +16,7 @@ KernelShape gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
 
 /// Round figures: 100 FLOP/ns at efficiency 1, 1 byte/ns, no fixed time, 100 processors.
 GemmRates round_rates() {
-  return {.peak = FlopsPerSecond(100e9),
-          .bandwidth = BytesPerSecond(1e15),
-          .batched_efficiency = 0.5,
-          .misaligned_ratio = 1.1,
-          .odd_ratio = 3.5,
-          .processors = 100};
+  return {.peak = FlopsPerSecond(100e9), .bandwidth = BytesPerSecond(1e15), .misaligned_ratio = 1.1, .odd_ratio = 3.5, .processors = 100};
 }
 
 }  // namespace
@@ -52,8 +47,15 @@ TEST_CASE("Time: compute bound by hand") {
   CHECK(gemm_time(gemm(1280, 2560, 4096), fixed).si() == doctest::Approx(1.268435456));
 }
 
-TEST_CASE("Time: a batched product runs at its own efficiency, odd and misaligned sizes are slower") {
-  CHECK(gemm_time(gemm(1280, 256, 4096, 10), round_rates()).si() == doctest::Approx(2 * 0.268435456));
+TEST_CASE("Time: a batched product counts its tiles together and has its own DRAM efficiency") {
+  CHECK(gemm_time(gemm(1280, 256, 4096, 10), round_rates()).si() == doctest::Approx(0.268435456));
+  GemmRates slow_memory = round_rates();
+  slow_memory.bandwidth = BytesPerSecond(1e6);
+  slow_memory.batched_dram_efficiency = 0.25;
+  CHECK(gemm_time(gemm(100, 100, 10, 8), slow_memory).si() == doctest::Approx(8 * 2.0 * (1000 + 1000 + 10000) / 0.25e6));
+}
+
+TEST_CASE("Time: odd and misaligned sizes are slower") {
   GemmRates smooth = round_rates();
   smooth.wave_weight = 0;
   const Seconds aligned = gemm_time(gemm(1280, 2560, 4096), smooth);
