@@ -33,7 +33,9 @@ KernelId Builder::kernel(const hw::KernelShape& shape, std::string_view op, std:
   for (const std::int64_t value : {shape.batch, shape.m, shape.n, shape.k, shape.read_bytes, shape.write_bytes}) mix(hash, value);
   return intern(
       kernels_, program_.kernels, hash, [&](const KernelEntry& e) { return e.shape == shape && e.op == op && e.kernel == kernel_name; },
-      [&] { return KernelEntry{shape, std::string(op), std::string(kernel_name)}; });
+      [&] {
+        return KernelEntry{shape, std::string(op), std::string(kernel_name)};
+      });
 }
 
 std::uint32_t Builder::collective(const CollectiveEntry& entry) {
@@ -47,7 +49,10 @@ std::uint32_t Builder::collective(const CollectiveEntry& entry) {
 
 BufferId Builder::buffer(std::string_view label, std::int64_t bytes, Owner owner) {
   const BufferId id = intern(
-      buffers_, program_.buffers, hash_of(label), [&](const BufferEntry& e) { return e.label == label; }, [&] { return BufferEntry{bytes, owner, std::string(label)}; });
+      buffers_, program_.buffers, hash_of(label), [&](const BufferEntry& e) { return e.label == label; },
+      [&] {
+        return BufferEntry{bytes, owner, std::string(label)};
+      });
   const BufferEntry& entry = program_.buffers[id];
   if (entry.bytes != bytes || entry.owner != owner) throw std::logic_error("buffer '" + std::string(label) + "' named twice with different sizes or owners");
   return id;
@@ -60,9 +65,10 @@ EventId Builder::event(std::string_view label) {
 
 MarkId Builder::mark(MarkKind kind, bool begin, std::int32_t index, std::string_view label) {
   return intern(
-      marks_, program_.marks, hash_of(label),
-      [&](const MarkEntry& e) { return e.kind == kind && e.begin == begin && e.index == index && e.label == label; },
-      [&] { return MarkEntry{kind, begin, index, std::string(label)}; });
+      marks_, program_.marks, hash_of(label), [&](const MarkEntry& e) { return e.kind == kind && e.begin == begin && e.index == index && e.label == label; },
+      [&] {
+        return MarkEntry{kind, begin, index, std::string(label)};
+      });
 }
 
 void Builder::launch(KernelId kernel, Stream stream, hw::HostWork work, std::span<const Operand> operands) {

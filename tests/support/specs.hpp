@@ -39,4 +39,12 @@ inline StepSpec reference_step(const ModelShape& model = llama2_7b()) {
   return spec;
 }
 
+/// The schedule alone: each phase one kernel.
+inline StepSpec fixed_step(std::int64_t layers) {
+  StepSpec spec = reference_step();
+  spec.model.layers = layers;
+  spec.kernels.set = KernelSet::fixed;
+  return spec;
+}
+
 }  // namespace stepcast::program::test

@@ -27,10 +27,10 @@ TEST_CASE("parameters in matrix products") {
 }
 
 TEST_CASE("tensors per unit") {
-  CHECK(block_tensors(test::llama2_7b()).size() == 9);   // 7 weights, 2 norms
-  CHECK(block_tensors(test::gpt2_xl()).size() == 12);    // 4 weights, 4 biases, 2 norms of 2
-  CHECK(root_tensors(test::llama2_7b()).size() == 3);    // embedding, norm, head
-  CHECK(root_tensors(test::gpt2_xl()).size() == 4);      // tied embedding, positions, norm of 2
+  CHECK(block_tensors(test::llama2_7b()).size() == 9);  // 7 weights, 2 norms
+  CHECK(block_tensors(test::gpt2_xl()).size() == 12);   // 4 weights, 4 biases, 2 norms of 2
+  CHECK(root_tensors(test::llama2_7b()).size() == 3);   // embedding, norm, head
+  CHECK(root_tensors(test::gpt2_xl()).size() == 4);     // tied embedding, positions, norm of 2
 }
 
 TEST_CASE("flat parameter: shards of equal length, inner padding only with use_orig_params") {

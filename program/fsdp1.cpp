@@ -1,0 +1,345 @@
+// The step, the two primitives and the hooks of FSDP1. Read beside PyTorch torch/distributed/fsdp/_runtime_utils.py: the procedures have its names.
+#include "program/fsdp1.hpp"
+
+#include <algorithm>
+
+namespace stepcast::program {
+namespace {
+
+/// Frees that may be outstanding before the host waits for the oldest: a constant in PyTorch (_limiter_utils.py).
+constexpr std::size_t kMaxFreeEvents = 2;
+
+constexpr MarkKind kUnit = MarkKind::unit;
+
+std::string named(std::string_view before, std::string_view what, std::string_view after = {}) {
+  std::string text(before);
+  return text.append(what).append(after);
+}
+
+}  // namespace
+
+Fsdp1::Fsdp1(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work)
+    : spec_(spec), builder_(builder), units_(units), work_(work), types_(spec), divide_(divide_factors(spec.world.ranks())) {
+  for (const Unit& unit : units) {
+    const std::string forward = named("forward ", unit.name), backward = named("backward ", unit.name);
+    unit_marks_.push_back({{builder.mark(kUnit, true, unit.index, forward), builder.mark(kUnit, true, unit.index, backward)},
+                           {builder.mark(kUnit, false, unit.index, forward), builder.mark(kUnit, false, unit.index, backward)}});
+  }
+  for (std::int64_t mb = 0; mb < spec.batch.grad_accum; ++mb) {
+    const std::string suffix = spec.batch.grad_accum > 1 ? named(")#", std::to_string(mb)) : ")";
+    for (const Unit& unit : units) {
+      free_event_ids_.push_back(builder.event(named("F(", unit.name, suffix)));
+      free_event_ids_.push_back(builder.event(named("B(", unit.name, suffix)));
+    }
+  }
+  for (std::size_t tail = 0; tail < kStreams; ++tail) {
+    const EventId id = builder.event(named("tail of ", name(static_cast<Stream>(tail))));
+    for (std::size_t waiter = 0; waiter < kStreams; ++waiter) tails_[waiter][tail] = id;
+  }
+}
+
+Fsdp1::Carried Fsdp1::carried() const {
+  return {{free_events_.begin(), free_events_.end()}, order_recorded_, units_.back().has_sharded_grad || units_.back().has_flat_grad, optimizer_state_};
+}
+
+void Fsdp1::step() {
+  builder_.mark_new(MarkKind::step, true, -1, "step");
+  builder_.host_work(hw::HostWork::step_begin);
+  zero_grad();
+  for (std::int64_t i = 0; i < spec_.batch.grad_accum; ++i) micro_batch(i);
+  builder_.mark_new(MarkKind::optimizer, true, -1, "optimizer");
+  work_.optimizer();
+  optimizer_state_ = true;
+  builder_.mark_new(MarkKind::optimizer, false, -1, "optimizer");
+  builder_.mark_new(MarkKind::step, false, -1, "step");
+}
+
+void Fsdp1::micro_batch(std::int64_t number) {
+  micro_batch_ = number;
+  sync_gradients_ = !spec_.policy.no_sync || number + 1 == spec_.batch.grad_accum;
+  builder_.next_batch();
+  in_backward_ = false;
+  builder_.mark_new(MarkKind::forward, true, -1, "forward");
+  forward();
+  builder_.mark_new(MarkKind::forward, false, -1, "forward");
+  in_backward_ = true;
+  builder_.mark_new(MarkKind::backward, true, -1, "backward");
+  backward();
+  builder_.mark_new(MarkKind::backward, false, -1, "backward");
+}
+
+void Fsdp1::forward() {
+  open(root());
+  root_pre_forward();
+  pre_forward(root());
+  work_.embedding_forward();
+  close(root());
+  for (Unit& unit : units_) {
+    if (unit.root) break;
+    open(unit);
+    pre_forward(unit);
+    for (std::int64_t i = 0; i < unit.block_count; ++i) work_.block_forward(unit.first_block + i);
+    post_forward(unit);
+    close(unit);
+  }
+  open(root());
+  work_.head_forward();
+  post_forward(root());
+  close(root());
+  order_recorded_ = true;
+}
+
+void Fsdp1::backward() {
+  open(root());
+  pre_backward(root());
+  work_.head_backward();
+  close(root());
+  for (std::size_t i = units_.size() - 1; i-- > 0;) {
+    Unit& unit = units_[i];
+    open(unit);
+    pre_backward(unit);
+    for (std::int64_t block = unit.block_count; block-- > 0;) work_.block_backward(unit.first_block + block);
+    accumulate_flat_gradient(unit);
+    post_backward(unit);
+    close(unit);
+  }
+  open(root());
+  work_.embedding_backward();
+  accumulate_flat_gradient(root());
+  post_backward(root());
+  final_callback();
+  close(root());
+}
+
+// --- primitives --------------------------------------------------------------------------------------------------------------------------------------
+
+void Fsdp1::unshard(Unit& unit) {
+  const bool did_pre_unshard = pre_unshard(unit);
+  if (did_pre_unshard) stream_wait(Stream::unshard, Stream::pre_unshard);
+  if (spec_.policy.limit_all_gathers) rate_limiter();  // also when no all-gather follows
+  if (!unit.unsharded && types_.sharded) all_gather(unit);
+  unit.unsharded = true;
+  builder_.host_work(hw::HostWork::views_unsharded, unit.tensors);
+  if (did_pre_unshard && types_.sharded) {
+    builder_.record_stream(unit.low_shard, Stream::unshard);
+    builder_.free(unit.low_shard);
+  }
+}
+
+/// Casts the shard for compute. The cast comes before the limiter, the big allocation after it. One rank alone casts straight into its parameters.
+bool Fsdp1::pre_unshard(Unit& unit) {
+  if (unit.unsharded || !types_.mixed) return false;
+  const BufferId target = types_.sharded ? unit.low_shard : unit.params;
+  builder_.alloc(target, Stream::pre_unshard);
+  extra(unit.cast_shard, Stream::pre_unshard, hw::HostWork::op_forward, {in(unit.master), out(target)});
+  return true;
+}
+
+/// One event at most per call, whatever the length of the queue.
+void Fsdp1::rate_limiter() {
+  if (free_events_.size() < kMaxFreeEvents) return;
+  builder_.host_wait(free_events_.front(), WaitReason::rate_limiter);
+  free_events_.pop_front();
+}
+
+void Fsdp1::all_gather(Unit& unit) {
+  builder_.alloc(unit.params, Stream::unshard);
+  builder_.collective(unit.all_gather, Stream::unshard, {in(unit.low_shard), out(unit.params)});
+}
+
+void Fsdp1::reshard(Unit& unit, bool do_free, Freed when) {
+  builder_.host_work(hw::HostWork::views_sharded, spec_.policy.use_orig_params ? unit.tensors : 1);
+  const bool frees_cast_copy = !types_.sharded && types_.mixed;
+  if (do_free || frees_cast_copy) {
+    builder_.record_stream(unit.params, Stream::compute);
+    builder_.free(unit.params);
+    unit.unsharded = false;
+  }
+  if (!do_free) return;
+  if (spec_.policy.limit_all_gathers) {
+    const EventId event = free_event(unit, when);
+    builder_.record(event, Stream::compute);
+    free_events_.push_back(event);
+  }
+  unit.prefetched = false;
+}
+
+// --- hooks -------------------------------------------------------------------------------------------------------------------------------------------
+
+void Fsdp1::root_pre_forward() {
+  builder_.host_work(hw::HostWork::fsdp_root_pre_forward);
+  if (spec_.policy.forward_prefetch) {
+    for (Unit& unit : units_) unit.needs_pre_forward_unshard = true;
+  }
+  stream_wait(Stream::unshard, Stream::compute);  // the optimizer must be done
+  stream_wait(Stream::pre_unshard, Stream::compute);
+  work_.copy_inputs();
+}
+
+void Fsdp1::pre_forward(Unit& unit) {
+  builder_.host_work(hw::HostWork::fsdp_pre_forward);
+  if (!order_recorded_) pre_forward_order_.push_back(position(unit));
+  unit.state = Unit::State::forward;
+  if (!unit.prefetched) unshard(unit);
+  unit.needs_pre_forward_unshard = false;
+  stream_wait(Stream::compute, Stream::unshard);
+  if (spec_.policy.forward_prefetch) prefetch_next(unit);
+}
+
+void Fsdp1::post_forward(Unit& unit) {
+  builder_.host_work(hw::HostWork::fsdp_post_forward);
+  post_forward_order_.push_back(position(unit));
+  reshard(unit, !unit.root && frees_after_forward(), Freed::in_forward);
+  unit.needs_pre_backward_unshard = true;
+  unit.ran_pre_backward = false;
+  unit.state = Unit::State::idle;
+}
+
+void Fsdp1::pre_backward(Unit& unit) {
+  if (unit.ran_pre_backward) return;
+  builder_.host_work(hw::HostWork::fsdp_pre_backward);
+  unit.state = Unit::State::backward_pre;
+  if (unit.needs_pre_backward_unshard) {
+    if (!unit.prefetched) unshard(unit);
+    stream_wait(Stream::compute, Stream::unshard);
+  }
+  unit.needs_pre_backward_unshard = false;
+  if (spec_.policy.backward_prefetch == BackwardPrefetch::pre) prefetch_previous(unit);
+  unit.ran_pre_backward = true;
+}
+
+void Fsdp1::post_backward(Unit& unit) {
+  builder_.host_work(hw::HostWork::fsdp_post_backward);
+  unit.state = Unit::State::backward_post;
+  reshard(unit, types_.sharded && (sync_gradients_ || frees_after_forward()), Freed::in_backward);
+  if (spec_.policy.backward_prefetch == BackwardPrefetch::post) prefetch_previous(unit);
+  if (!sync_gradients_) return;  // the unsharded gradient is kept
+  stream_wait(Stream::post_backward, Stream::compute);
+  if (!types_.gradient_in_place) reduce_gradient(unit);
+}
+
+void Fsdp1::final_callback() {
+  builder_.host_work(hw::HostWork::fsdp_final_callback);
+  if (sync_gradients_) stream_wait(Stream::compute, Stream::post_backward);
+  post_forward_order_.clear();
+  for (Unit& unit : units_) {
+    unit.prefetched = unit.needs_pre_forward_unshard = unit.needs_pre_backward_unshard = unit.ran_pre_backward = false;
+    unit.state = Unit::State::idle;
+  }
+}
+
+/// The order of the first forward is not known while it runs, so nothing is prefetched in it.
+void Fsdp1::prefetch_next(const Unit& unit) {
+  const auto here = std::find(pre_forward_order_.begin(), pre_forward_order_.end(), position(unit));
+  if (here == pre_forward_order_.end() || here + 1 == pre_forward_order_.end()) return;
+  Unit& next = units_[*(here + 1)];
+  if (!next.needs_pre_forward_unshard || next.prefetched) return;
+  unshard(next);
+  next.prefetched = true;
+}
+
+void Fsdp1::prefetch_previous(const Unit& unit) {
+  const auto here = std::find(post_forward_order_.begin(), post_forward_order_.end(), position(unit));
+  if (here == post_forward_order_.end() || here == post_forward_order_.begin()) return;
+  Unit& previous = units_[*(here - 1)];
+  if (!previous.needs_pre_backward_unshard || previous.prefetched) return;
+  unshard(previous);
+  previous.prefetched = true;
+}
+
+// --- gradients ---------------------------------------------------------------------------------------------------------------------------------------
+
+/// Backward of the split of the flat parameter into views, and AccumulateGrad: it takes the concatenation over or adds it to the kept gradient.
+void Fsdp1::accumulate_flat_gradient(Unit& unit) {
+  if (builder_.detail() == Detail::schedule) return;
+  std::vector<Operand> operands;
+  const auto add = [&](std::span<const BufferId> gradients) { std::transform(gradients.begin(), gradients.end(), std::back_inserter(operands), in); };
+  if (unit.root) add(work_.root_gradients());
+  for (std::int64_t i = 0; i < unit.block_count; ++i) add(work_.block_gradients(unit.first_block + i));
+  const std::size_t parts = operands.size();
+  const BufferId target = unit.has_flat_grad ? unit.next_flat_grad : unit.flat_grad;
+  operands.push_back(out(target));
+  builder_.alloc(target, Stream::compute);
+  builder_.launch(unit.concat, Stream::compute, hw::HostWork::op_backward, operands);
+  for (std::size_t i = 0; i < parts; ++i) builder_.free(operands[i].buffer);
+  if (unit.has_flat_grad) {
+    extra(unit.accumulate_flat, Stream::compute, hw::HostWork::op_backward, {inout(unit.flat_grad), in(unit.next_flat_grad)});
+    builder_.free(unit.next_flat_grad);
+  }
+  unit.has_flat_grad = true;
+}
+
+/// On the post-backward stream: from the unsharded gradient to the sharded one in the master type.
+void Fsdp1::reduce_gradient(Unit& unit) {
+  constexpr Stream kPost = Stream::post_backward;
+  constexpr hw::HostWork kWork = hw::HostWork::op_backward;
+  const BufferId result = unit.has_sharded_grad ? unit.new_sharded_grad : unit.sharded_grad;
+  const BufferId shard = types_.sharded ? reduce_scatter(unit) : unit.flat_grad;
+  if (types_.cast_to_master) {
+    builder_.alloc(result, kPost);
+    extra(unit.cast_to_master, kPost, kWork, {in(shard), out(result)});
+    if (types_.sharded) builder_.free(shard);
+  }
+  if (unit.has_sharded_grad) {
+    extra(unit.accumulate, kPost, kWork, {inout(unit.sharded_grad), in(result)});
+    builder_.free(result);
+  }
+  unit.has_sharded_grad = true;
+  builder_.record_stream(unit.flat_grad, kPost);
+  builder_.free(unit.flat_grad);
+  unit.has_flat_grad = false;
+}
+
+/// Returns the buffer that holds the reduced shard.
+BufferId Fsdp1::reduce_scatter(Unit& unit) {
+  constexpr Stream kPost = Stream::post_backward;
+  constexpr hw::HostWork kWork = hw::HostWork::op_backward;
+  if (types_.cast_to_reduce) {
+    builder_.alloc(unit.reduce_grad, kPost);
+    extra(unit.cast_to_reduce, kPost, kWork, {in(unit.flat_grad), out(unit.reduce_grad)});
+  }
+  const bool padded = unit.padded_grad != unit.reduce_grad;
+  if (padded) {
+    builder_.alloc(unit.padded_grad, kPost);
+    extra(unit.pad, kPost, kWork, {in(unit.reduce_grad), out(unit.padded_grad)});
+  }
+  const BufferId shard = types_.cast_to_master ? unit.reduced : unit.has_sharded_grad ? unit.new_sharded_grad : unit.sharded_grad;
+  builder_.alloc(shard, kPost);
+  if (divide_.pre > 1) extra(unit.pre_divide, kPost, kWork, {inout(unit.padded_grad)});
+  builder_.collective(unit.reduce_scatter, kPost, {in(unit.padded_grad), out(shard)});
+  if (divide_.post > 1) extra(unit.post_divide, kPost, kWork, {inout(shard)});
+  if (padded) builder_.free(unit.padded_grad);
+  if (types_.cast_to_reduce) builder_.free(unit.reduce_grad);
+  return shard;
+}
+
+/// set_to_none: gives the gradients of the step before back.
+void Fsdp1::zero_grad() {
+  for (Unit& unit : units_) {
+    if (unit.has_sharded_grad || unit.has_flat_grad) builder_.free(unit.sharded_grad);
+    unit.has_sharded_grad = unit.has_flat_grad = false;
+  }
+}
+
+// --- common ------------------------------------------------------------------------------------------------------------------------------------------
+
+void Fsdp1::stream_wait(Stream waiter, Stream tail) {
+  const EventId event = tails_[static_cast<std::size_t>(waiter)][static_cast<std::size_t>(tail)];
+  builder_.record(event, tail);
+  builder_.wait(waiter, event);
+}
+
+/// A kernel of FSDP itself; fixed-cost mode has none.
+void Fsdp1::extra(KernelId kernel, Stream stream, hw::HostWork work, std::initializer_list<Operand> operands) {
+  if (builder_.detail() == Detail::full) builder_.launch(kernel, stream, work, operands);
+}
+
+/// An event that still stands in the queue of the limiter (few units, long queue) must not be recorded again: another one takes its place.
+EventId Fsdp1::free_event(const Unit& unit, Freed when) {
+  const std::size_t kinds = 2, place = static_cast<std::size_t>(micro_batch_) * units_.size() + position(unit);
+  EventId id = free_event_ids_[place * kinds + static_cast<std::size_t>(when)];
+  while (std::find(free_events_.begin(), free_events_.end(), id) != free_events_.end()) id = builder_.event(named(builder_.program().events[id].label, "'"));
+  return id;
+}
+
+}  // namespace stepcast::program

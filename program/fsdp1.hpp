@@ -1,0 +1,96 @@
+// FullyShardedDataParallel (FSDP1) as the calls of its host thread: streams, unit life cycle, prefetching, rate limiter, gradient path, accumulation.
+// Follows PyTorch torch/distributed/fsdp/_runtime_utils.py and _limiter_utils.py procedure by procedure, under the same names; docs/fsdp1.md has the rules.
+// Test: tests/unit/fsdp1_test.cpp, tests/unit/limiter_test.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "program/builder.hpp"
+#include "program/spec.hpp"
+#include "program/units.hpp"
+#include "program/work.hpp"
+
+namespace stepcast::program {
+
+class Fsdp1 {
+ public:
+  /// `work` makes the launches of the model; `units` as made by make_units. All must outlive this object.
+  Fsdp1(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work);
+
+  /// One training step: zero_grad, all micro-batches, optimizer.
+  void step();
+
+  /// What a step hands to the next one. Steps that begin alike are alike.
+  struct Carried {
+    std::vector<EventId> free_events;
+    bool order_known = false, gradients = false, optimizer_state = false;
+    bool operator==(const Carried&) const = default;
+  };
+  [[nodiscard]] Carried carried() const;
+
+ private:
+  enum class Freed : std::uint8_t { in_forward, in_backward };
+
+  void micro_batch(std::int64_t number);
+  void forward();
+  void backward();
+
+  // The two primitives.
+  void unshard(Unit& unit);
+  bool pre_unshard(Unit& unit);
+  void rate_limiter();
+  void all_gather(Unit& unit);
+  void reshard(Unit& unit, bool do_free, Freed when);
+
+  // Hooks.
+  void root_pre_forward();
+  void pre_forward(Unit& unit);
+  void post_forward(Unit& unit);
+  void pre_backward(Unit& unit);
+  void post_backward(Unit& unit);
+  void final_callback();
+  void prefetch_next(const Unit& unit);
+  void prefetch_previous(const Unit& unit);
+
+  // Gradients.
+  void accumulate_flat_gradient(Unit& unit);
+  void reduce_gradient(Unit& unit);
+  BufferId reduce_scatter(Unit& unit);
+  void zero_grad();
+
+  void stream_wait(Stream waiter, Stream tail);
+  void extra(KernelId kernel, Stream stream, hw::HostWork work, std::initializer_list<Operand> operands);
+  void open(const Unit& unit) { builder_.mark(unit_marks_[position(unit)].begin[in_backward_]); }
+  void close(const Unit& unit) { builder_.mark(unit_marks_[position(unit)].end[in_backward_]); }
+  EventId free_event(const Unit& unit, Freed when);
+  [[nodiscard]] bool frees_after_forward() const { return types_.sharded && spec_.policy.sharding == Sharding::full_shard; }
+  [[nodiscard]] std::size_t position(const Unit& unit) const { return static_cast<std::size_t>(&unit - units_.data()); }
+  [[nodiscard]] Unit& root() { return units_.back(); }
+
+  const StepSpec& spec_;
+  Builder& builder_;
+  std::vector<Unit>& units_;
+  Work& work_;
+  UnitTypes types_;
+  DivideFactors divide_;
+
+  std::deque<EventId> free_events_;             // of the rate limiter; lives across steps
+  std::vector<std::size_t> pre_forward_order_;  // recorded in the first forward
+  std::vector<std::size_t> post_forward_order_;
+  bool order_recorded_ = false, optimizer_state_ = false, sync_gradients_ = true;
+  std::int64_t micro_batch_ = 0;
+  bool in_backward_ = false;
+
+  struct UnitMarks {
+    std::array<MarkId, 2> begin{}, end{};  // by in_backward_
+  };
+  std::vector<UnitMarks> unit_marks_;                            // by unit
+  std::vector<EventId> free_event_ids_;                          // by (micro-batch, unit, Freed)
+  std::array<std::array<EventId, kStreams>, kStreams> tails_{};  // by (waiter, tail)
+};
+
+}  // namespace stepcast::program

@@ -1,0 +1,60 @@
+// FSDP units: the wrapped blocks and the root, each with its flat parameter, the memory that belongs to it and the kernels and collectives that move it.
+// Tensors, types and pools as in PyTorch torch/distributed/fsdp/_flat_param.py; docs/fsdp1.md, "Units". Test: tests/unit/units_of_fsdp_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/builder.hpp"
+#include "program/model.hpp"
+
+namespace stepcast::program {
+
+/// Bytes below: N = elements of the flat parameter, S = shard, W S = padded; p, r, m = bytes per element of parameters, reduction and master copy.
+struct Unit {
+  std::string name;         // "b3", "root"
+  std::int32_t index = -1;  // first block; -1 for the root
+  std::int64_t first_block = 0, block_count = 0;
+  std::uint32_t tensors = 0;  // parameter tensors that the hooks point at buffers
+  FlatParameter flat;
+  bool root = false;
+
+  BufferId master = 0;                   // m S; parameters of the optimizer, always there
+  BufferId low_shard = 0;                // p S; pre-unshard pool, the all-gather's input (the master itself without mixed precision)
+  BufferId params = 0;                   // p W S; unshard pool, the all-gather's output
+  BufferId flat_grad = 0;                // p N; concatenated gradient
+  BufferId next_flat_grad = 0;           // p N; the same of a later micro-batch, while flat_grad accumulates
+  BufferId reduce_grad = 0;              // r N; gradient in the reduction type
+  BufferId padded_grad = 0;              // r W S; where W does not divide N
+  BufferId reduced = 0;                  // r S; output of the reduce-scatter
+  BufferId sharded_grad = 0;             // m S; lives until zero_grad
+  BufferId new_sharded_grad = 0;         // m S; of this micro-batch, to be added
+  BufferId exp_avg = 0, exp_avg_sq = 0;  // m S each
+
+  KernelId cast_shard = 0, concat = 0, accumulate_flat = 0, cast_to_reduce = 0, pad = 0, pre_divide = 0, post_divide = 0, cast_to_master = 0, accumulate = 0;
+  std::uint32_t all_gather = 0, reduce_scatter = 0;
+
+  // Flags of PyTorch's handle (_runtime_utils.py).
+  enum class State : std::uint8_t { idle, forward, backward_pre, backward_post };
+  State state = State::idle;
+  bool unsharded = false, prefetched = false;
+  bool needs_pre_forward_unshard = false, needs_pre_backward_unshard = false, ran_pre_backward = false;
+  bool has_flat_grad = false;     // an unsharded gradient is kept from an earlier micro-batch
+  bool has_sharded_grad = false;  // a sharded gradient exists
+};
+
+/// What the types of a step imply for every unit.
+struct UnitTypes {
+  explicit UnitTypes(const StepSpec& spec);
+  bool sharded;            // more than one rank
+  bool mixed;              // parameters are cast for compute
+  bool cast_to_reduce;     // gradients are cast before the reduction
+  bool cast_to_master;     // and after it
+  bool gradient_in_place;  // one rank, one type: the flat gradient is what the optimizer reads
+};
+
+/// Block units in forward order, then the root. Names all their buffers, kernels and collectives in `builder`.
+std::vector<Unit> make_units(const StepSpec& spec, Builder& builder);
+
+}  // namespace stepcast::program

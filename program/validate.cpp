@@ -1,0 +1,72 @@
+// The scenario reader checks what users write; this guards the builder against any caller.
+#include "program/validate.hpp"
+
+#include <string>
+
+#include "hw_models/input_error.hpp"
+
+namespace stepcast::program {
+namespace {
+
+[[noreturn]] void refuse(const std::string& key, const std::string& what, const std::string& hint = "") { throw InputError("scenario", key, what, hint); }
+
+void require(bool holds, const char* key, const char* what) {
+  if (!holds) refuse(key, what);
+}
+
+/// Bounds keep all products of the builder below 2^63 and a program within memory.
+void in_range(std::int64_t value, std::int64_t low, std::int64_t high, const char* key) {
+  if (value < low || value > high) refuse(key, std::to_string(value) + " is not between " + std::to_string(low) + " and " + std::to_string(high));
+}
+
+void check_model(const ModelShape& m) {
+  in_range(m.hidden, 1, 1 << 18, "/model/hidden");
+  in_range(m.layers, 1, 4096, "/model/layers");
+  in_range(m.heads, 1, 1 << 12, "/model/heads");
+  in_range(m.kv_heads, 1, m.heads, "/model/kv_heads");
+  in_range(m.head_dim, 1, 1 << 12, "/model/head_dim");
+  in_range(m.ffn, 1, 1 << 20, "/model/ffn");
+  in_range(m.vocab, 1, 1 << 24, "/model/vocab");
+  in_range(m.max_positions, m.positions == Positions::learned ? 1 : 0, 1 << 26, "/model/max_positions");
+  require(m.heads % m.kv_heads == 0, "/model/kv_heads", "must divide the number of heads");
+}
+
+void check_batch(const StepSpec& spec) {
+  in_range(spec.batch.micro_batch, 1, 1 << 16, "/batch/micro_batch");
+  in_range(spec.batch.grad_accum, 1, 4096, "/batch/grad_accum");
+  in_range(spec.batch.seq_len, 1, 1 << 22, "/batch/seq_len");
+  in_range(tokens(spec.batch), 1, 1 << 24, "/batch/micro_batch");
+  require(spec.model.positions != Positions::learned || spec.batch.seq_len <= spec.model.max_positions, "/batch/seq_len",
+          "is longer than the model's table of learned positions");
+}
+
+void check_policy(const StepSpec& spec) {
+  if (spec.policy.framework != Framework::fsdp1) refuse("/policy/framework", "not supported yet", "supported: \"fsdp1\"");
+  const bool sharding = spec.policy.sharding == Sharding::full_shard || spec.policy.sharding == Sharding::shard_grad_op;
+  if (!sharding) refuse("/policy/sharding", "not supported yet", "supported: \"FULL_SHARD\", \"SHARD_GRAD_OP\"");
+  in_range(spec.policy.blocks_per_unit, 1, spec.model.layers, "/policy/blocks_per_unit");
+  in_range(spec.world.ranks_per_node, 1, 1 << 12, "/cluster/gpus_per_node");
+  in_range(spec.world.nodes, 1, 1 << 18, "/cluster/nodes");
+}
+
+void check_kernels(const StepSpec& spec) {
+  if (spec.kernels.set == KernelSet::native) refuse("/kernels/set", "\"native\" is not supported yet", "supported: \"pytorch-eager\", \"pytorch-compile\"");
+  const auto floating = [](hw::Dtype dtype) { return dtype == hw::Dtype::fp32 || dtype == hw::Dtype::bf16 || dtype == hw::Dtype::fp16; };
+  require(floating(spec.precision.param), "/precision/param", "must be fp32, bf16 or fp16");
+  require(floating(spec.precision.reduce), "/precision/reduce", "must be fp32, bf16 or fp16");
+  require(floating(spec.precision.master), "/precision/master", "must be fp32, bf16 or fp16");
+}
+
+}  // namespace
+
+void validate(const StepSpec& spec, int steps) {
+  in_range(steps, 1, 1'000'000, "/run/steps");
+  check_model(spec.model);
+  check_batch(spec);
+  check_policy(spec);
+  check_kernels(spec);
+  // Ops of one step: about 200 per block and micro-batch.
+  in_range(spec.model.layers * spec.batch.grad_accum, 1, 1 << 16, "/batch/grad_accum");
+}
+
+}  // namespace stepcast::program
