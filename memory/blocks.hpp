@@ -2,6 +2,7 @@
 // docs/caching_allocator.md, "Blocks"; test: tests/property/allocator_property_test.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -16,11 +17,12 @@ struct Block {
   std::uint64_t uses = 0;       // bit s: record_stream named stream s
   std::int64_t freed_at = 0;    // large-pool lookups when it entered its free list: the clock of garbage collection
   BlockId prev = kNoBlock, next = kNoBlock;   // neighbours in the segment
-  BlockId left = kNoBlock, right = kNoBlock;  // children in the free list
+  std::array<BlockId, 2> children{kNoBlock, kNoBlock};  // before and after it, in the tree of a free list
   std::uint16_t list = 0;       // free list that it belongs to: 2 * stream + (small pool)
   std::uint8_t events = 0;      // outstanding events of a deferred free, one per stream at most
   BlockState state = BlockState::free;
 
+  [[nodiscard]] BlockId* child(bool after) { return &children[after ? 1 : 0]; }
   [[nodiscard]] bool is_split() const { return (prev & next) != kNoBlock; }
 };
 

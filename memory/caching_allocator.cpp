@@ -151,9 +151,10 @@ void CachingAllocator::free(BlockId id) {
   state.heap.statistics.requested -= block.requested;
   if (block.uses == 0) return state.heap.give_back(id);
   block.state = BlockState::pending;
-  block.events = static_cast<std::uint8_t>(std::popcount(block.uses));
+  block.events = 0;
   for (std::uint64_t rest = block.uses; rest != 0; rest &= rest - 1) {
     const int stream = std::countr_zero(rest);
+    ++block.events;
     state.deferred.push(stream, state.events->record(stream), id);
   }
 }

@@ -3,7 +3,13 @@
 namespace stepcast::memory {
 namespace {
 
-bool before(const Block& a, const Block& b) { return a.size != b.size ? a.size < b.size : a.address < b.address; }
+/// Place in the order, copied out of the block: the links are written while it is compared.
+struct Key {
+  std::int64_t size;
+  std::uint64_t address;
+  explicit Key(const Block& block) : size(block.size), address(block.address) {}
+  [[nodiscard]] bool before(const Block& other) const { return size != other.size ? size < other.size : address < other.address; }
+};
 
 /// Heap order of the treap: a fixed mixing of the id serves as its random draw, so that runs repeat exactly.
 bool above(BlockId a, BlockId b) {
@@ -13,47 +19,53 @@ bool above(BlockId a, BlockId b) {
 
 void append_sorted(const Blocks& blocks, BlockId root, std::vector<BlockId>& into) {
   if (root == kNoBlock) return;
-  append_sorted(blocks, blocks[root].left, into);
+  append_sorted(blocks, blocks[root].children[0], into);
   into.push_back(root);
-  append_sorted(blocks, blocks[root].right, into);
+  append_sorted(blocks, blocks[root].children[1], into);
 }
 
 }  // namespace
 
 void FreeList::insert(Blocks& blocks, BlockId id) {
-  const std::size_t bin = size_bin(blocks[id].size);
+  const Key key(blocks[id]);
+  const std::size_t bin = size_bin(key.size);
   filled_[bin / 64] |= std::uint64_t{1} << bin % 64;
   BlockId* link = &roots_[bin];
-  while (*link != kNoBlock && above(*link, id)) link = before(blocks[id], blocks[*link]) ? &blocks[*link].left : &blocks[*link].right;
+  while (*link != kNoBlock && above(*link, id)) link = blocks[*link].child(!key.before(blocks[*link]));
   // The subtree found there is split into what comes before and after the new block.
   BlockId rest = *link;
   *link = id;
-  BlockId* left = &blocks[id].left;
-  BlockId* right = &blocks[id].right;
+  BlockId* left = blocks[id].child(false);
+  BlockId* right = blocks[id].child(true);
   while (rest != kNoBlock) {
-    const bool goes_left = before(blocks[rest], blocks[id]);
-    BlockId*& side = goes_left ? left : right;
-    *side = rest;
-    side = goes_left ? &blocks[rest].right : &blocks[rest].left;
-    rest = *side;
+    if (key.before(blocks[rest])) {
+      *right = rest;
+      right = blocks[rest].child(false);
+      rest = *right;
+    } else {
+      *left = rest;
+      left = blocks[rest].child(true);
+      rest = *left;
+    }
   }
   *left = *right = kNoBlock;
 }
 
 void FreeList::erase(Blocks& blocks, BlockId id) {
-  const std::size_t bin = size_bin(blocks[id].size);
+  const Key key(blocks[id]);
+  const std::size_t bin = size_bin(key.size);
   BlockId* link = &roots_[bin];
-  while (*link != id) link = before(blocks[id], blocks[*link]) ? &blocks[*link].left : &blocks[*link].right;
-  BlockId left = blocks[id].left;
-  BlockId right = blocks[id].right;
+  while (*link != id) link = blocks[*link].child(!key.before(blocks[*link]));
+  BlockId left = blocks[id].children[0];
+  BlockId right = blocks[id].children[1];
   while (left != kNoBlock && right != kNoBlock) {
     if (above(left, right)) {
       *link = left;
-      link = &blocks[left].right;
+      link = blocks[left].child(true);
       left = *link;
     } else {
       *link = right;
-      link = &blocks[right].left;
+      link = blocks[right].child(false);
       right = *link;
     }
   }
@@ -67,12 +79,12 @@ BlockId FreeList::best_fit(const Blocks& blocks, std::int64_t size) const {
   for (BlockId id = bin < kBins ? roots_[bin] : kNoBlock; id != kNoBlock;) {
     const bool fits = blocks[id].size >= size;
     if (fits) best = id;
-    id = fits ? blocks[id].left : blocks[id].right;
+    id = blocks[id].children[fits ? 0 : 1];
   }
   if (best != kNoBlock) return best;
   const std::size_t next = next_filled_bin(bin + 1);
   if (next >= kBins) return kNoBlock;
-  for (BlockId id = roots_[next]; id != kNoBlock; id = blocks[id].left) best = id;
+  for (BlockId id = roots_[next]; id != kNoBlock; id = blocks[id].children[0]) best = id;
   return best;
 }
 
