@@ -5,6 +5,7 @@
 #include "csv_table.hpp"
 #include "hw_models/collective.hpp"
 #include "hw_models/cost_model.hpp"
+#include "hw_models/memory_bound.hpp"
 #include "hw_models/profiles.hpp"
 
 using namespace stepcast;
@@ -123,6 +124,28 @@ TEST_CASE("Memory-bound kernels: residual add against Vidur, A100-80GB") {
   }
   report("residual add", errors);
   CHECK(errors.median() < 0.06);  // reached 0.049
+}
+
+TEST_CASE("Memory-bound kernels by class against NeuSight, A100 PCIe cards with their own bandwidth") {
+  // Wall times: about 15 us of launch and synchronisation are inside.
+  const std::map<std::string, MemoryClass> classes{
+      {"add", MemoryClass::elementwise}, {"mul", MemoryClass::elementwise}, {"ln", MemoryClass::normalization}, {"softmax", MemoryClass::softmax}};
+  const auto rows = measured("membound.csv", [&](const Row& row) {
+    return starts(row.at("source"), "sitar-lab") && starts(row.at("gpu"), "A100-PCIE") && row.at("pass") == "fwd" && classes.contains(row.at("op")) &&
+           number(row, "time_us") > 50;
+  });
+  if (rows.empty()) return;
+  std::map<std::string, Errors> errors;
+  for (const Row& row : rows) {
+    MemoryRates rates = memory_rates(gpu_profile("a100-sxm4-80gb"), classes.at(row.at("op")));
+    rates.bandwidth = (row.at("gpu") == "A100-PCIE-80GB" ? 1935 : 1555) * GBps;
+    errors[row.at("op")].add((memory_bound_time(Bytes(number(row, "ideal_bytes")), rates) + 12 * microsecond).in(microsecond), number(row, "time_us"));
+  }
+  for (const auto& [name, of_class] : errors) report(name, of_class);
+  CHECK(errors.at("add").median() < 0.01);      // reached 0.004
+  CHECK(errors.at("mul").median() < 0.01);      // reached 0.004
+  CHECK(errors.at("ln").median() < 0.16);       // reached 0.141
+  CHECK(errors.at("softmax").median() < 0.11);  // reached 0.092
 }
 
 namespace {
