@@ -1,3 +1,6 @@
 stepcast_test(trace
   unit/intervals_test.cpp unit/breakdown_test.cpp unit/gap_walk_test.cpp
   LINK stepcast_trace)
+stepcast_test(chrome
+  unit/chrome_writer_test.cpp unit/json_out_test.cpp unit/output_file_test.cpp support/chrome_check.cpp
+  LINK stepcast_trace nlohmann_json::nlohmann_json)

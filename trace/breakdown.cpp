@@ -80,7 +80,8 @@ void find_gaps(const Trace& trace, const StepView& view, Breakdown& out) {
     for (const GapWalk::Piece& piece : walk.explain({busy_until, end}, next)) {
       const SimTime until = std::min(piece.time.end, view.window.end);
       if (piece.time.begin >= until) continue;
-      out.gaps.push_back({piece.time.begin, until, piece.cause, next ? trace.kernels.at(next->detail).name : "", next ? next->unit : -1, next ? next->phase : Phase::none});
+      out.gaps.push_back(
+          {piece.time.begin, until, piece.cause, next ? trace.kernels.at(next->detail).name : "", next ? next->unit : -1, next ? next->phase : Phase::none});
       CauseTotal& total = out.causes.at(static_cast<std::size_t>(piece.cause));
       ++total.count;
       total.total += until - piece.time.begin;

@@ -13,18 +13,18 @@ namespace stepcast::trace {
 
 /// Why the compute stream was idle; docs/breakdown.md section 4 has the rule of each. `unexplained` only for time that no rule explains.
 enum class GapCause : std::uint8_t {
-  all_gather,       // collectives: it waited for one, or the host did in its place
+  all_gather,  // collectives: it waited for one, or the host did in its place
   reduce_scatter,
   all_reduce,
-  other_stream,     // it waited for a kernel of another stream
-  launch_bound,     // the host was busy and late
-  rate_limiter,     // the host was late because it blocked
+  other_stream,  // it waited for a kernel of another stream
+  launch_bound,  // the host was busy and late
+  rate_limiter,  // the host was late because it blocked
   device_malloc,
   allocator_flush,
   data_loader,
   synchronize,
   launch_queue,
-  launch_latency,   // launched in time, nothing to wait for, at most 10 us
+  launch_latency,  // launched in time, nothing to wait for, at most 10 us
   unexplained,
   count_
 };
@@ -57,7 +57,11 @@ struct Breakdown {
   std::vector<Gap> gaps;          // of the compute stream, in time order
   std::array<CauseTotal, static_cast<std::size_t>(GapCause::count_)> causes{};
   std::array<SimTime, 3> exposed_by_kind{};  // by hw::CollectiveKind
-  struct KernelTotal { std::string name; std::int64_t count = 0; SimTime total{}; };
+  struct KernelTotal {
+    std::string name;
+    std::int64_t count = 0;
+    SimTime total{};
+  };
   std::vector<KernelTotal> kernels;  // longest first; time within the window, summed over streams
 };
 

@@ -11,9 +11,7 @@ namespace {
 // Below this a stretch with nothing to wait for is dispatch time between queued kernels; longer ones stay unexplained.
 constexpr SimTime kLongestDispatch = std::chrono::microseconds(10);
 
-bool waits_for_device(HostState state) {
-  return state == HostState::rate_limiter || state == HostState::synchronize || state == HostState::launch_queue_full;
-}
+bool waits_for_device(HostState state) { return state == HostState::rate_limiter || state == HostState::synchronize || state == HostState::launch_queue_full; }
 
 GapCause cause_of(HostState state) {
   switch (state) {

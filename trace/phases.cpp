@@ -1,5 +1,5 @@
 // A kernel of the compute stream and the idle time before it belong to its phase, less what the phase before still did on other streams.
-// Rule: docs/breakdown.md section 2. Test: tests/unit/phases_test.cpp.
+// Rule: docs/breakdown.md section 2. Test: tests/unit/breakdown_test.cpp.
 #include "trace/phases.hpp"
 
 #include <algorithm>

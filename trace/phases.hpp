@@ -1,4 +1,4 @@
-// Cuts a step's window into the phases of training. Private to trace/. Rule: docs/breakdown.md section 2. Test: tests/unit/phases_test.cpp.
+// Cuts a step's window into the phases of training. Private to trace/. Rule: docs/breakdown.md section 2. Test: tests/unit/breakdown_test.cpp.
 #pragma once
 
 #include <array>

@@ -109,8 +109,8 @@ void StepView::measure_latency() {
 }
 
 std::size_t last_ended(std::span<const Slice* const> slices, SimTime time, std::size_t limit) {
-  const auto after = std::upper_bound(slices.begin(), slices.begin() + static_cast<std::ptrdiff_t>(limit), time,
-                                      [](SimTime t, const Slice* slice) { return t < slice->end; });
+  const auto after =
+      std::upper_bound(slices.begin(), slices.begin() + static_cast<std::ptrdiff_t>(limit), time, [](SimTime t, const Slice* slice) { return t < slice->end; });
   return after == slices.begin() ? limit : static_cast<std::size_t>(after - slices.begin()) - 1;
 }
 

@@ -41,7 +41,7 @@ struct StepView {
   std::vector<const Slice*> host_blocks;   // by end
   std::vector<const Slice*> kernels_here;  // kernels of all lanes that touch the window
   Launches launches;
-  SimTime launch_latency{};                // from the end of a launch call to the start of its kernel on an idle stream, as seen in this trace
+  SimTime launch_latency{};  // from the end of a launch call to the start of its kernel on an idle stream, as seen in this trace
 
   Intervals kernels, collectives, blocked, data_wait;
   std::array<Intervals, kCollectiveKinds> by_kind;

@@ -78,8 +78,8 @@ struct Trace {
   std::vector<KernelInfo> kernels;
   std::vector<CollectiveInfo> collectives;
   std::vector<RankTrace> ranks;
-  std::vector<StepMark> steps;      // all steps of the run, of the first rank
-  std::vector<std::string> streams; // lane number -> stream name
+  std::vector<StepMark> steps;       // all steps of the run, of the first rank
+  std::vector<std::string> streams;  // lane number -> stream name
   std::uint8_t first_recorded_step = 0;
   std::int32_t world_size = 1;
   std::string device_name;

@@ -1,5 +1,5 @@
 // Works in whole nanoseconds. Test: tests/unit/chrome_writer_test.cpp.
-#include "chrome_check.hpp"
+#include "tests/support/chrome_check.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -82,8 +82,8 @@ struct Checker {
 std::vector<std::string> check_chrome(const json& file) {
   Checker checker;
   for (const json& event : file.at("traceEvents")) checker.event(event);
-  for (const auto& [id, item] : checker.work) checker.match(id, item);
   if (checker.tails.size() != checker.heads.size()) checker.violations.emplace_back("arrows with one end");
+  for (const auto& [id, item] : checker.work) checker.match(id, item);
   return checker.violations;
 }
 

@@ -8,14 +8,14 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/support/trace_builder.hpp"
 #include "trace/intervals.hpp"
-#include "trace_support.hpp"
 
 using namespace stepcast;
 using namespace stepcast::trace;
+using hw::CollectiveKind;
 using stepcast::test::TraceBuilder;
 using stepcast::test::us;
-using hw::CollectiveKind;
 
 namespace {
 
@@ -78,10 +78,10 @@ TEST_CASE("the shares of a step drawn by hand") {
   const auto out = break_down(b.trace(), b.rank(), 0);
   check_identities(out);
   CHECK(out.total.span == us(200));
-  CHECK(out.total.compute == us(40 + 40 + 40 + 20));        // the copy runs under the backward kernel
+  CHECK(out.total.compute == us(40 + 40 + 40 + 20));  // the copy runs under the backward kernel
   CHECK(out.total.collective == us(30 + 13 + 35));
-  CHECK(out.total.exposed == us(10 + 8 + 25));              // [0,10) [50,58) [150,175)
-  CHECK(out.total.idle == us(2 + 10 + 5));                  // [58,60) [100,110) [175,180)
+  CHECK(out.total.exposed == us(10 + 8 + 25));  // [0,10) [50,58) [150,175)
+  CHECK(out.total.idle == us(2 + 10 + 5));      // [58,60) [100,110) [175,180)
   CHECK(out.total.host_blocked == us(8 + 14));
   CHECK(out.total.data_wait == us(8));
   CHECK(out.exposed_by_kind[0] == us(18));

@@ -2,14 +2,14 @@
 // each begins with a kernel that starts 5 us after its launch on an idle stream.
 #include <doctest/doctest.h>
 
+#include "tests/support/trace_builder.hpp"
 #include "trace/breakdown.hpp"
-#include "trace_support.hpp"
 
 using namespace stepcast;
 using namespace stepcast::trace;
+using hw::CollectiveKind;
 using stepcast::test::TraceBuilder;
 using stepcast::test::us;
-using hw::CollectiveKind;
 
 namespace {
 
@@ -97,7 +97,10 @@ TEST_CASE("a launched kernel that waited for nothing on record had a short dispa
 }
 
 TEST_CASE("what blocked the host is named, and the launches around it are launch bound") {
-  struct Case { HostState state; GapCause cause; };
+  struct Case {
+    HostState state;
+    GapCause cause;
+  };
   for (const auto& [state, cause] : {Case{HostState::device_malloc, GapCause::device_malloc}, Case{HostState::allocator_flush, GapCause::allocator_flush},
                                      Case{HostState::data_loader, GapCause::data_loader}, Case{HostState::synchronize, GapCause::synchronize},
                                      Case{HostState::rate_limiter, GapCause::rate_limiter}, Case{HostState::launch_queue_full, GapCause::launch_queue}}) {

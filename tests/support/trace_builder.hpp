@@ -24,7 +24,10 @@ class TraceBuilder {
     trace_.ranks.emplace_back();
   }
 
-  TraceBuilder& phase(trace::Phase phase) { phase_ = phase; return *this; }
+  TraceBuilder& phase(trace::Phase phase) {
+    phase_ = phase;
+    return *this;
+  }
   /// A launch call on the host; the next device slice is what it launched.
   TraceBuilder& launch(double begin, double end) {
     auto& slice = add(begin, end, trace::Category::host_runtime, trace::kHostLane);
@@ -32,7 +35,9 @@ class TraceBuilder {
     slice.correlation = pending_ = ++correlation_;
     return *this;
   }
-  TraceBuilder& kernel(double begin, double end, std::int16_t lane = 0, std::uint32_t entry = 0) { return device(begin, end, trace::Category::kernel, lane, entry); }
+  TraceBuilder& kernel(double begin, double end, std::int16_t lane = 0, std::uint32_t entry = 0) {
+    return device(begin, end, trace::Category::kernel, lane, entry);
+  }
   TraceBuilder& collective(hw::CollectiveKind kind, double begin, double end, std::int16_t lane = 2) {
     return device(begin, end, trace::Category::collective, lane, static_cast<std::uint32_t>(kind));
   }

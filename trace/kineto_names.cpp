@@ -1,0 +1,114 @@
+// Sources: see the header. Test: tests/unit/chrome_writer_test.cpp.
+#include "trace/kineto_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stepcast::trace {
+
+namespace {
+
+const char* nccl_type(hw::Dtype dtype) {
+  switch (dtype) {
+    case hw::Dtype::fp64: return "f64";
+    case hw::Dtype::fp32:
+    case hw::Dtype::tf32: return "f32";
+    case hw::Dtype::bf16: return "bf16";
+    case hw::Dtype::fp16: return "f16";
+    case hw::Dtype::fp8: return "f8e4m3";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string nccl_kernel_name(const hw::CollectiveShape& shape) {
+  // The protocol that runs inside (LL, LL128, Simple) is not in the name: NCCL files all three under the LL kernel.
+  constexpr const char* kArguments = "RING_LL(ncclDevComm*, unsigned long, ncclWork*)";
+  switch (shape.kind) {
+    case hw::CollectiveKind::all_gather: return fmt::format("ncclDevKernel_AllGather_{}", kArguments);
+    case hw::CollectiveKind::reduce_scatter: return fmt::format("ncclDevKernel_ReduceScatter_Sum_{}_{}", nccl_type(shape.dtype), kArguments);
+    case hw::CollectiveKind::all_reduce: return fmt::format("ncclDevKernel_AllReduce_Sum_{}_{}", nccl_type(shape.dtype), kArguments);
+  }
+  return "ncclDevKernel_Generic";
+}
+
+const char* c10d_name(hw::CollectiveKind kind) {
+  switch (kind) {
+    case hw::CollectiveKind::all_gather: return "_allgather_base";
+    case hw::CollectiveKind::reduce_scatter: return "_reduce_scatter_base";
+    case hw::CollectiveKind::all_reduce: return "allreduce";
+  }
+  return "?";
+}
+
+const char* torch_name(hw::Dtype dtype) {
+  switch (dtype) {
+    case hw::Dtype::fp64: return "Double";
+    case hw::Dtype::fp32:
+    case hw::Dtype::tf32: return "Float";
+    case hw::Dtype::bf16: return "BFloat16";
+    case hw::Dtype::fp16: return "Half";
+    case hw::Dtype::fp8: return "Float8_e4m3fn";
+  }
+  return "?";
+}
+
+MessageSize message_elements(const hw::CollectiveShape& shape) {
+  const std::int64_t big = shape.bytes / std::max<std::int64_t>(1, hw::bytes_per_element(shape.dtype));
+  const std::int64_t small = big / std::max(1, shape.group.ranks());
+  switch (shape.kind) {
+    case hw::CollectiveKind::all_gather: return {small, big};
+    case hw::CollectiveKind::reduce_scatter: return {big, small};
+    case hw::CollectiveKind::all_reduce: return {big, big};
+  }
+  return {};
+}
+
+std::vector<std::int32_t> group_ranks(const hw::GroupShape& group, std::int32_t rank, std::int32_t world_size) {
+  const std::int32_t size = group.ranks();
+  if (size < 1 || size > world_size) return {};
+  const bool filled = size == world_size || group.nodes == 1;
+  if (!filled && group.ranks_per_node != 1) return {};
+  const std::int32_t stride = filled ? 1 : world_size / size;
+  const std::int32_t first = filled ? rank / size * size : rank % stride;
+  std::vector<std::int32_t> ranks;
+  for (std::int32_t i = 0; i < size; ++i) ranks.push_back(first + i * stride);
+  return ranks;
+}
+
+const char* name(Phase phase) {
+  switch (phase) {
+    case Phase::none: return "none";
+    case Phase::forward: return "forward";
+    case Phase::backward: return "backward";
+    case Phase::optimizer: return "optimizer";
+  }
+  return "?";
+}
+
+const char* host_category(const Slice& slice, std::string_view slice_name) {
+  if (slice.category == Category::annotation) return "user_annotation";
+  return slice.category == Category::host_runtime || slice_name.starts_with("cuda") ? "cuda_runtime" : "cpu_op";
+}
+
+const char* kernel_category(std::string_view kernel_name) {
+  if (kernel_name.starts_with("Memcpy")) return "gpu_memcpy";
+  return kernel_name.starts_with("Memset") ? "gpu_memset" : "kernel";
+}
+
+BlockForm block_form(HostState state) {
+  switch (state) {
+    case HostState::working: break;
+    case HostState::rate_limiter: return {"user_annotation", "FullyShardedDataParallel.rate_limiter", "cudaEventSynchronize"};
+    case HostState::synchronize: return {"cuda_runtime", "cudaStreamSynchronize", nullptr};
+    case HostState::device_malloc: return {"cuda_runtime", "cudaMalloc", nullptr};
+    case HostState::allocator_flush: return {"cuda_runtime", "cudaFree", nullptr};
+    case HostState::data_loader: return {"user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", nullptr};
+    case HostState::launch_queue_full: return {"overhead", "Command Buffer Full", nullptr};  // CUPTI's name for it
+  }
+  return {"cpu_op", "wait", nullptr};
+}
+
+}  // namespace stepcast::trace
