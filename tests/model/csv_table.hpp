@@ -55,6 +55,7 @@ class Errors {
     for (const double error : signed_) sorted.push_back(std::fabs(error));
     return pick(sorted, share);
   }
+  [[nodiscard]] double largest() const { return percentile(1); }
   [[nodiscard]] double median() const { return percentile(0.5); }
   [[nodiscard]] double bias() const { return pick(signed_, 0.5); }  // median signed error
 

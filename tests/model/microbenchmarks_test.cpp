@@ -41,7 +41,8 @@ Errors gemm_errors(const std::vector<Row>& rows, const CostModel& model, Seconds
 }
 
 void report(const std::string& what, const Errors& errors) {
-  MESSAGE(what, ": ", errors.size(), " rows, median ", 100 * errors.median(), " %, p90 ", 100 * errors.percentile(0.9), " %, bias ", 100 * errors.bias(), " %");
+  MESSAGE(what, ": ", errors.size(), " rows, median ", 100 * errors.median(), " %, p90 ", 100 * errors.percentile(0.9), " %, largest ", 100 * errors.largest(),
+          " %, bias ", 100 * errors.bias(), " %");
 }
 
 }  // namespace
