@@ -6,3 +6,8 @@ stepcast_test(allocator_traces model/allocator_traces_test.cpp support/alloc_tra
 target_include_directories(test_allocator_traces PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 
 stepcast_bench(allocator bench/allocator_bench.cpp LINK stepcast_memory)
+
+stepcast_fuzzer(allocator_ops fuzz/allocator_ops.cpp support/allocator_ops.cpp LINK stepcast_memory)
+if(TARGET fuzz_allocator_ops)
+  target_include_directories(fuzz_allocator_ops PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+endif()
