@@ -37,12 +37,14 @@ void read_constants(Reader reader, Describes describes, Profile& profile) {
   reader.finish();
 }
 
+constexpr std::size_t kMaxParts = 8;  // each is parsed anew: keeps a hostile file cheap
+
 void read_parts(Reader& reader, const PartText& part_text, Profile& profile) {
-  for (const std::string& name : reader.has("include") ? reader.texts("include") : std::vector<std::string>{}) {
-    const std::string file = name + ".json";
-    const ProfileFile part = parse_profile(part_text(name), file, [&](const std::string& inner) -> std::string_view {
-      throw InputError(file, "/include", "a part cannot include another part (" + inner + ")");
-    });
+  const std::vector<std::string> names = reader.has("include") ? reader.texts("include") : std::vector<std::string>{};
+  if (names.size() > kMaxParts) reader.fail("include", "too many parts", "at most " + std::to_string(kMaxParts));
+  const PartText refuse = [&reader](const std::string& inner) -> std::string_view { reader.fail("include", "a part cannot include another (" + inner + ")"); };
+  for (const std::string& name : names) {
+    const ProfileFile part = parse_profile(part_text(name), name + ".json", refuse);
     if (part.describes != Describes::part) reader.fail("include", "\"" + name + "\" is not a part");
     for (const auto& [key, constant] : part.profile.constants) profile.constants.insert_or_assign(key, constant);
   }

@@ -21,7 +21,7 @@ std::string_view embedded_text(const std::string& name) {
   for (const EmbeddedFile& file : hardware_files()) {
     if (stem(file.name) == name) return file.text;
   }
-  throw InputError(name, "", "no such part of a hardware profile");
+  throw InputError("hardware", "/include", "no part of a profile is called \"" + printable(name) + "\"");
 }
 
 ProfileFile parse(std::string_view text, const std::string& file) { return parse_profile(text, file, embedded_text); }
@@ -49,7 +49,7 @@ Profile find(std::string_view name, Describes wanted, const std::string& what) {
   }
   const std::vector<std::string> names = names_of(wanted);
   const std::string near = nearest(name, names);
-  throw InputError("hardware", "", "unknown " + what + " \"" + std::string(name) + "\"",
+  throw InputError("hardware", "", "unknown " + what + " \"" + printable(name) + "\"",
                    (near.empty() ? "" : "did you mean " + near + "? ") + ("known: " + listing(names)));
 }
 

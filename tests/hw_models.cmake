@@ -10,3 +10,4 @@ stepcast_test(hw_formulas
   model/profiles_test.cpp
   model/utilisation_test.cpp
   LINK stepcast_hw_models)
+stepcast_fuzzer(hardware_profile fuzz/hardware_profile.cpp LINK stepcast_hw_models)

@@ -104,4 +104,8 @@ TEST_CASE("A profile that lacks a required constant is refused by its name") {
   CHECK_THROWS_WITH_AS(parse_node_profile(replaced(good, "\"nccl-a100\",", ""), "my.json"), doctest::Contains("is missing"), InputError);
   CHECK_THROWS_WITH_AS(parse_node_profile(replaced(good, "nccl-a100", "nccl-b300"), "my.json"), doctest::Contains("nccl-b300"), InputError);
   CHECK_THROWS_AS(parse_node_profile(text_of("nccl-a100.json"), "my.json"), InputError);
+  CHECK_THROWS_WITH_AS(parse_node_profile(replaced(good, "nccl-a100", "a100-sxm4-80gb"), "my.json"), doctest::Contains("is not a part"), InputError);
+  std::string many = "\"nccl-a100\"";
+  for (int i = 0; i < 10; ++i) many += ", \"nccl-a100\"";
+  CHECK_THROWS_WITH_AS(parse_node_profile(replaced(good, "\"nccl-a100\"", many), "my.json"), doctest::Contains("too many parts"), InputError);
 }
