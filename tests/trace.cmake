@@ -4,3 +4,6 @@ stepcast_test(trace
 stepcast_test(chrome
   unit/chrome_writer_test.cpp unit/json_out_test.cpp unit/output_file_test.cpp support/chrome_check.cpp
   LINK stepcast_trace nlohmann_json::nlohmann_json)
+stepcast_test(trace_of_simulation
+  model/trace_of_simulation_test.cpp support/chrome_check.cpp
+  LINK stepcast_sim nlohmann_json::nlohmann_json)
