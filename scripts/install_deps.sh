@@ -49,9 +49,13 @@ if ((EUID != 0)); then
   fi
 fi
 export DEBIAN_FRONTEND=noninteractive
-install() { "${as_root[@]}" apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 install "${missing[@]}" </dev/null >&2; }
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() { "${as_root[@]}" apt-get -qq -o Dpkg::Use-Pty=0 "$@" </dev/null >>"$log" 2>&1; }
+install() { apt -y --no-install-recommends install "${missing[@]}"; }
 # The package lists may be absent (a fresh container) or old: refresh them, unless the first try succeeds.
-install 2>/dev/null || { "${as_root[@]}" apt-get -qq update </dev/null >&2 && install; } || {
+install || { apt update && install; } || {
+  tail -n 20 "$log" >&2
   echo "apt-get could not install: ${missing[*]}" >&2
   exit 2
 }
