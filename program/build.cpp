@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "hw_models/input_error.hpp"
 #include "program/fixed_work.hpp"
 #include "program/fsdp1.hpp"
+#include "program/kernel_work.hpp"
 #include "program/units.hpp"
 #include "program/validate.hpp"
 
@@ -42,10 +42,11 @@ std::vector<Range> build_steps(Builder& builder, Fsdp1& fsdp, int steps) {
 
 Program build_program(const StepSpec& spec, int steps) {
   validate(spec, steps);
-  if (spec.kernels.set != KernelSet::fixed) throw InputError("scenario", "/kernels/set", "only fixed costs are supported yet");
   Builder builder(spec.kernels.set == KernelSet::fixed ? Detail::schedule : Detail::full);
   std::vector<Unit> units = make_units(spec, builder);
-  std::unique_ptr<Work> work = std::make_unique<FixedWork>(builder);
+  std::unique_ptr<Work> work;
+  if (spec.kernels.set == KernelSet::fixed) work = std::make_unique<FixedWork>(builder);
+  else work = std::make_unique<KernelWork>(spec, builder, units);
   for (const Unit& unit : units) builder.alloc(unit.master, Stream::compute);
   builder.program().setup = {0, builder.position()};
   Fsdp1 fsdp(spec, builder, units, *work);

@@ -1,0 +1,175 @@
+#include "program/adamw.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace stepcast::program {
+namespace {
+
+constexpr Stream kCompute = Stream::compute;
+constexpr hw::HostWork kWork = hw::HostWork::op_optimizer;
+
+// Limits of one multi-tensor launch (MultiTensorApply.cuh): tensors by number of tensor lists, and blocks of one chunk each.
+constexpr std::array<std::size_t, 5> kMaxTensors{110, 64, 48, 36, 30};
+constexpr std::int64_t kChunkElements = 65536, kMaxBlocks = 320;
+constexpr std::int64_t kMaxElements = kChunkElements * kMaxBlocks;
+
+}  // namespace
+
+AdamW::AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units)
+    : spec_(spec), builder_(builder), units_(units), element_(hw::bytes_per_element(spec.precision.master)) {
+  for (const Unit& unit : units) {
+    std::string label = unit.name;
+    temporary_.push_back(builder.buffer(label.append(".adam_temporary"), element_ * unit.flat.shard, Owner::optimizer));
+    second_temporary_.push_back(builder.buffer(label.append("2"), element_ * unit.flat.shard, Owner::optimizer));
+  }
+  norms_ = builder.buffer("clip.norms", 4 * static_cast<std::int64_t>(units.size()), Owner::workspace);
+  norm_ = builder.buffer("clip.norm", 4, Owner::workspace);
+}
+
+void AdamW::step() {
+  if (spec_.optimizer.clip_grad_norm) clip();
+  if (!state_created_) create_state();
+  switch (spec_.optimizer.implementation) {
+    case OptimizerImpl::fused: fused(); break;
+    case OptimizerImpl::foreach: foreach (); break;
+    case OptimizerImpl::for_loop: for_loop(); break;
+  }
+}
+
+KernelId AdamW::kernel(const char* op, std::int64_t read_elements, std::int64_t write_elements) const {
+  hw::KernelShape shape;
+  shape.dtype = spec_.precision.master;
+  shape.memory = hw::MemoryClass::optimizer;
+  shape.read_bytes = element_ * read_elements;
+  shape.write_bytes = element_ * write_elements;
+  return builder_.kernel(shape, op, "multi_tensor_apply_kernel");
+}
+
+/// Lazily, in the first step: zeros of each shard's size, twice.
+void AdamW::create_state() {
+  for (const Unit& unit : units_) {
+    const KernelId zeros = kernel("aten::zeros_like", 0, unit.flat.shard);
+    for (const BufferId state : {unit.exp_avg, unit.exp_avg_sq}) {
+      builder_.alloc(state, kCompute);
+      builder_.launch(zeros, kCompute, kWork, {out(state)});
+    }
+  }
+  state_created_ = true;
+}
+
+/// Greedy, as multi_tensor_apply fills a launch: up to a number of tensors and of chunks; a larger tensor takes several launches.
+std::vector<AdamW::Group> AdamW::groups(std::size_t tensor_lists) const {
+  std::vector<Group> result;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    const std::int64_t elements = units_[i].flat.shard;
+    count += tensors(units_[i]);
+    if (result.empty() || count > kMaxTensors[tensor_lists - 1] || result.back().elements + elements > kMaxElements) {
+      result.push_back({i, i, 0, 0});
+      count = tensors(units_[i]);
+    }
+    Group& group = result.back();
+    group.end = i + 1;
+    group.elements += elements;
+    group.further_launches = static_cast<std::uint32_t>((group.elements - 1) / kMaxElements);
+  }
+  return result;
+}
+
+void AdamW::pass(const Pass& pass, const std::vector<Group>& groups) {
+  std::vector<Operand> operands;
+  const auto lists = static_cast<std::int64_t>(pass.reads.size() + pass.updates.size());
+  for (const Group& group : groups) {
+    operands.clear();
+    for (std::size_t i = group.begin; i < group.end; ++i) {
+      for (const auto member : pass.reads) operands.push_back(in(units_[i].*member));
+      for (const auto member : pass.updates) operands.push_back(inout(units_[i].*member));
+      if (pass.temporary_written) operands.push_back({temporary_[i], pass.temporary_read ? Access::read_write : Access::write});
+      else if (pass.temporary_read) operands.push_back(in(temporary_[i]));
+    }
+    const std::int64_t reads = lists + (pass.temporary_read ? 1 : 0);
+    const std::int64_t writes = static_cast<std::int64_t>(pass.updates.size()) + (pass.temporary_written ? 1 : 0);
+    builder_.launch(kernel(pass.op, reads * group.elements, writes * group.elements), kCompute, kWork, operands);
+    builder_.host_work(hw::HostWork::extra_launch, group.further_launches);
+  }
+}
+
+/// One kernel: reads p, g, m, v and writes p, m, v: 28 bytes per fp32 parameter.
+void AdamW::fused() { pass({"aten::_fused_adamw_", {&Unit::sharded_grad}, {&Unit::master, &Unit::exp_avg, &Unit::exp_avg_sq}}, groups(4)); }
+
+/// The denominator is a temporary of the size of all local parameters. 20 element accesses per parameter.
+void AdamW::foreach () {
+  pass({"aten::_foreach_mul_ weight decay", {}, {&Unit::master}}, groups(1));
+  pass({"aten::_foreach_lerp_", {&Unit::sharded_grad}, {&Unit::exp_avg}}, groups(2));
+  pass({"aten::_foreach_mul_ beta2", {}, {&Unit::exp_avg_sq}}, groups(1));
+  pass({"aten::_foreach_addcmul_", {&Unit::sharded_grad}, {&Unit::exp_avg_sq}}, groups(3));
+  for (const BufferId buffer : temporary_) builder_.alloc(buffer, kCompute);
+  pass({"aten::_foreach_sqrt", {&Unit::exp_avg_sq}, {}, false, true}, groups(2));
+  pass({"aten::_foreach_div_", {}, {}, true, true}, groups(1));
+  pass({"aten::_foreach_add_ eps", {}, {}, true, true}, groups(1));
+  pass({"aten::_foreach_addcdiv_", {&Unit::exp_avg}, {&Unit::master}, true}, groups(3));
+  for (const BufferId buffer : temporary_) builder_.free(buffer);
+}
+
+/// Parameter by parameter: denom = (v.sqrt() / bias_correction).add_(eps) makes two temporaries.
+void AdamW::for_loop() {
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    const Unit& u = units_[i];
+    const BufferId root = temporary_[i], denominator = second_temporary_[i];
+    const std::int64_t count = tensors(u), n = (u.flat.shard + count - 1) / count;  // a shard's parameters, as if of one size
+    const auto launch = [&](const char* op, std::int64_t reads, std::int64_t writes, std::initializer_list<Operand> operands) {
+      const KernelId id = kernel(op, reads * n, writes * n);
+      for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, kCompute, kWork, operands);
+    };
+    launch("aten::mul_ weight decay", 1, 1, {inout(u.master)});
+    launch("aten::lerp_", 2, 1, {inout(u.exp_avg), in(u.sharded_grad)});
+    launch("aten::mul_ beta2", 1, 1, {inout(u.exp_avg_sq)});
+    launch("aten::addcmul_", 2, 1, {inout(u.exp_avg_sq), in(u.sharded_grad)});
+    builder_.alloc(root, kCompute);
+    launch("aten::sqrt", 1, 1, {in(u.exp_avg_sq), out(root)});
+    builder_.alloc(denominator, kCompute);
+    launch("aten::div", 1, 1, {in(root), out(denominator)});
+    builder_.free(root);
+    launch("aten::add_ eps", 1, 1, {inout(denominator)});
+    launch("aten::addcdiv_", 3, 1, {inout(u.master), in(u.exp_avg), in(denominator)});
+    builder_.free(denominator);
+  }
+}
+
+/// FSDP's clip_grad_norm_: norms of the sharded gradients, one all-reduce of one element, one multiplication per gradient. No host synchronisation.
+void AdamW::clip() {
+  builder_.alloc(norms_, kCompute);
+  builder_.alloc(norm_, kCompute);
+  const auto per_tensor = [&](const Unit& unit, const char* op, bool updates, std::initializer_list<Operand> operands) {
+    const std::int64_t count = tensors(unit), n = (unit.flat.shard + count - 1) / count;
+    const KernelId id = kernel(op, n, updates ? n : 0);
+    for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, kCompute, kWork, operands);
+  };
+  for (const Unit& unit : units_) per_tensor(unit, "aten::linalg_vector_norm", false, {in(unit.sharded_grad), inout(norms_)});
+  clip_scalars("norms", {"aten::stack", "aten::linalg_vector_norm total", "aten::pow"});
+  if (spec_.world.ranks() > 1) {
+    const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, 4, spec_.world}, Communicator::shard, true, "all_reduce gradient norm"};
+    builder_.collective(builder_.collective(entry), kCompute, {inout(norm_)});
+  }
+  clip_scalars("norm", {"aten::pow root", "aten::add eps", "aten::div", "aten::clamp"});
+  for (const Unit& unit : units_) per_tensor(unit, "aten::mul_ clip", true, {inout(unit.sharded_grad), in(norm_)});
+  builder_.free(norms_);
+  builder_.free(norm_);
+}
+
+/// Kernels on single numbers.
+void AdamW::clip_scalars(const char* from, std::initializer_list<const char*> ops) {
+  hw::KernelShape shape;
+  shape.dtype = hw::Dtype::fp32;
+  shape.memory = hw::MemoryClass::tiny;
+  shape.read_bytes = shape.write_bytes = 4;
+  const bool first = std::string_view(from) == "norms";
+  for (const char* op : ops) {
+    const KernelId id = builder_.kernel(shape, op, "elementwise_kernel");
+    if (first) builder_.launch(id, kCompute, kWork, {in(norms_), inout(norm_)});
+    else builder_.launch(id, kCompute, kWork, {inout(norm_)});
+  }
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,53 @@
+// Gradient clipping and AdamW on the shards: fused, multi-tensor ("foreach") or one tensor at a time, with their temporaries.
+// Follows torch/optim/adamw.py, ATen/native/cuda/MultiTensorApply.cuh and FSDP's clip_grad_norm_. Test: tests/unit/adamw_test.cpp.
+#pragma once
+
+#include <vector>
+
+#include "program/builder.hpp"
+#include "program/spec.hpp"
+#include "program/units.hpp"
+
+namespace stepcast::program {
+
+class AdamW {
+ public:
+  AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units);
+  /// Clipping, if asked for, and the update. The first step creates the optimizer state.
+  void step();
+
+ private:
+  /// Part of the shards that one launch works on.
+  struct Group {
+    std::size_t begin = 0, end = 0;  // units
+    std::int64_t elements = 0;
+    std::uint32_t further_launches = 0;
+  };
+  /// One pass over tensors of each unit; `reads` and `writes` in elements of the master type per parameter.
+  struct Pass {
+    const char* op;
+    std::vector<BufferId Unit::*> reads, updates;
+    bool temporary_read = false, temporary_written = false;
+  };
+
+  void create_state();
+  void clip();
+  void clip_scalars(const char* before_or_after, std::initializer_list<const char*> ops);
+  void fused();
+  void foreach ();
+  void for_loop();
+  void pass(const Pass& pass, const std::vector<Group>& groups);
+  [[nodiscard]] std::vector<Group> groups(std::size_t tensor_lists) const;
+  [[nodiscard]] std::uint32_t tensors(const Unit& unit) const { return spec_.policy.use_orig_params ? unit.tensors : 1; }
+  [[nodiscard]] KernelId kernel(const char* op, std::int64_t read_elements, std::int64_t write_elements) const;
+
+  const StepSpec& spec_;
+  Builder& builder_;
+  const std::vector<Unit>& units_;
+  std::int64_t element_;  // bytes of the master type
+  bool state_created_ = false;
+  std::vector<BufferId> temporary_, second_temporary_;  // by unit: one master shard each
+  BufferId norms_ = 0, norm_ = 0;
+};
+
+}  // namespace stepcast::program

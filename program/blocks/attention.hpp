@@ -1,0 +1,85 @@
+// From the normalised input to the attention's output: projections, clamp, rotary positions, expansion of grouped keys and values, and the attention itself, fused
+// (flash, triton, efficient) or as the batched GEMMs and softmax kernels of eager code. docs/models.md, "Kernel lists".
+#pragma once
+
+#include "program/blocks/writer.hpp"
+
+namespace stepcast::program {
+
+/// Queries, keys and values, or their gradients. A fused projection gives one tensor for all three.
+struct Qkv {
+  Slot q = kNoSlot, k = kNoSlot, v = kNoSlot;
+};
+
+/// Rotary positions as Hugging Face's apply_rotary_pos_emb runs them: 5 kernels forward and 9 backward per tensor; one each in a compiled graph.
+class Rope {
+ public:
+  Rope(Writer& writer, std::string name, std::int64_t width) : w_(writer), name_(std::move(name)), width_(width), bytes_(w_.size.tokens * width * w_.size.element) {}
+  Slot forward(Slot x);
+  Slot backward(Slot gradient);
+  /// `expanded`: width of the result, larger where grouped keys are repeated in the same kernel.
+  Slot forward_compiled(Slot x, std::int64_t expanded);
+  Slot backward_compiled(Slot gradient);
+
+ private:
+  [[nodiscard]] Slot tensor(const char* what, std::int64_t bytes) { return w_.activation(name_ + "." + what, bytes); }
+  Writer& w_;
+  std::string name_;
+  std::int64_t width_, bytes_;
+};
+
+/// Projections and what follows them until the attention proper.
+class QkvProjection {
+ public:
+  explicit QkvProjection(Writer& writer);
+  Qkv forward(Slot x);
+  /// Gradient of x: all input gradients, and the additions that join them, follow the weights'.
+  Slot backward(const Qkv& gradient);
+
+  /// In a compiled graph the sum of the input gradients is left to the kernel that consumes it, which also rebuilds x for the weight gradients.
+  Qkv forward_compiled(Slot x);
+  std::vector<Slot> input_gradients_compiled(const Qkv& gradient);
+  void weight_gradients_compiled(Slot rebuilt_x);
+
+ private:
+  [[nodiscard]] bool expands() const { return !fused_ && w_.size.kv_heads < w_.size.heads; }
+  Slot expand(const char* name, Slot x);
+  Slot reduce(const char* name, Slot gradient);
+  Slot join(const Qkv& gradient);
+  Slot clamp(Slot x);
+
+  Writer& w_;
+  bool fused_, rope_, clip_;
+  Linear q_, k_, v_, qkv_;
+  Rope rope_q_, rope_k_;
+  Slot x_ = kNoSlot, clamped_ = kNoSlot;
+  std::vector<std::pair<const Linear*, Slot>> pending_;  // compiled: linear layers and the gradients of their outputs
+};
+
+/// softmax(q k^T / sqrt(d)) v, causal.
+class AttentionCore {
+ public:
+  explicit AttentionCore(Writer& writer);
+  Slot forward(const Qkv& qkv);
+  Qkv backward(Slot gradient);
+
+ private:
+  Slot forward_fused();
+  Qkv backward_fused(Slot gradient);
+  Slot forward_unfused();
+  Qkv backward_unfused(Slot gradient);
+  Slot probabilities(Slot scores);
+  Slot score_gradient(Slot d_probabilities);
+  Slot causal_mask();
+  [[nodiscard]] hw::KernelShape fused_shape(hw::KernelKind kind) const;
+  [[nodiscard]] Slot scores(const char* what, std::int64_t element);
+  [[nodiscard]] Qkv gradients();
+
+  Writer& w_;
+  bool compiled_, llama_;
+  std::int64_t kv_heads_;  // as the attention sees them: expanded ones are as many as the query heads
+  Qkv in_;
+  Slot out_ = kNoSlot, lse_ = kNoSlot, softmax_ = kNoSlot, probabilities_ = kNoSlot, mask_ = kNoSlot;
+};
+
+}  // namespace stepcast::program

@@ -1,0 +1,128 @@
+// What surrounds the blocks: embedding, final norm, head and loss.
+#include "program/blocks/lists.hpp"
+#include "program/blocks/norm.hpp"
+
+namespace stepcast::program {
+namespace {
+
+/// Next-token cross-entropy over T x V logits, with the tensors and the DRAM traffic of three implementations, in bytes per logit of two-byte types:
+/// eager in fp32 (40), in a compiled graph (16), fused (12). The eager one holds 12 bytes per logit at the end of the forward and 8 in the backward: the logits in the
+/// compute type go when their name is bound to the fp32 copy, that copy and the shifted one when the forward returns.
+class LossKernels {
+ public:
+  explicit LossKernels(Writer& writer)
+      : w_(writer), elements_(w_.size.tokens * w_.size.vocab), fused_(writer.spec.kernels.loss == Loss::fused),
+        compiled_(writer.spec.kernels.set == KernelSet::pytorch_compile) {}
+
+  Slot logits() { return logits_ = tensor("logits", w_.size.element); }
+
+  void forward() {
+    const Slot loss = w_.layer.tensor("loss", w_.size.tokens * 4, Owner::loss);
+    if (fused_ || compiled_) {
+      const std::int64_t passes = compiled_ && !fused_ ? 4 : 3;
+      w_.kernel("cross_entropy", loss, {logits_}, {passes * w_.size.element * elements_, w_.layer.bytes(loss)}, kSoftmax);
+      return;
+    }
+    const Slot fp32 = w_.size.element == 4 ? logits_ : w_.elementwise("aten::to fp32 logits", tensor("logits_fp32", 4), {logits_});
+    const Slot shifted = w_.elementwise("aten::contiguous shifted logits", tensor("shifted", 4), {fp32}, hw::MemoryClass::copy);
+    log_softmax_ = w_.elementwise("aten::log_softmax", tensor("log_softmax", 4), {shifted}, kSoftmax);
+    w_.layer.hold(fp32);
+    w_.layer.hold(shifted);
+    w_.kernel("aten::nll_loss", loss, {log_softmax_}, {8 * w_.size.tokens, 4}, hw::MemoryClass::tiny);
+  }
+
+  /// Returns the gradient of the logits in the compute type.
+  Slot backward() {
+    const Slot result = tensor("d_logits", w_.size.element);
+    const std::int64_t pass = w_.size.element * elements_;
+    if (fused_ || compiled_) return w_.kernel("CrossEntropyBackward", result, {logits_}, {(compiled_ && !fused_ ? 3 : 2) * pass, pass}, kSoftmax);
+    // The one-hot gradient is written once; the log-softmax's backward works in its place.
+    const bool casts = w_.size.element != 4;
+    const Slot d = w_.elementwise("NllLossBackward0", casts ? tensor("d_log_softmax", 4) : result, {});
+    w_.kernel("LogSoftmaxBackward0", d, {d, log_softmax_}, {4 * elements_, 4 * elements_}, kSoftmax);
+    return casts ? w_.elementwise("ToCopyBackward0 logits", result, {d}) : d;
+  }
+
+ private:
+  static constexpr auto kSoftmax = hw::MemoryClass::softmax;
+  [[nodiscard]] Slot tensor(const char* name, std::int64_t element) { return w_.layer.tensor(name, elements_ * element, Owner::loss); }
+  Writer& w_;
+  std::int64_t elements_;
+  bool fused_, compiled_;
+  Slot logits_ = kNoSlot, log_softmax_ = kNoSlot;
+};
+
+/// Sort-based scatter of token gradients into a table's gradient: zeros, three kernels over the sorted ids, the sum.
+void embedding_backward(Writer& w, Slot table_gradient, Slot gradient, Slot ids) {
+  const std::int64_t id_bytes = 8 * w.size.tokens;
+  w.elementwise("EmbeddingBackward0 zeros", table_gradient, {});
+  const Slot sorted = w.kernel("EmbeddingBackward0 sort", w.activation("sorted_ids", 2 * id_bytes), {ids}, {4 * id_bytes, 4 * id_bytes}, hw::MemoryClass::indexing);
+  const Slot segments = w.kernel("EmbeddingBackward0 unique", w.activation("segments", id_bytes), {sorted}, {id_bytes, id_bytes}, hw::MemoryClass::tiny);
+  const Slot offsets = w.kernel("EmbeddingBackward0 offsets", w.activation("offsets", id_bytes), {segments}, {id_bytes, id_bytes}, hw::MemoryClass::tiny);
+  const Slot reads[] = {table_gradient, gradient, sorted, offsets};
+  hw::KernelShape shape;
+  shape.dtype = w.size.dtype;
+  shape.memory = hw::MemoryClass::indexing;
+  shape.read_bytes = w.layer.bytes(gradient) + 2 * id_bytes;
+  shape.write_bytes = w.layer.bytes(gradient);
+  w.layer.kernel("EmbeddingBackward0 sum", shape, reads, std::span(&table_gradient, 1));
+}
+
+}  // namespace
+
+Ports write_head(const StepSpec& spec, Layer& layer) {
+  Writer w(spec, layer);
+  Norm norm(w, "norm");
+  LossKernels loss(w);
+  Ports ports;
+  const std::int64_t bytes = w.size.tokens * w.size.hidden * w.size.element;
+  ports.params = w.params;
+  ports.input = layer.tensor("input", bytes, Owner::activations, Lives::input);
+  ports.d_input = layer.tensor("d_input", bytes, Owner::activations, Lives::output);
+  const Slot normed = norm.forward(ports.input);
+  w.gemm("aten::mm head", loss.logits(), {normed, w.params}, w.size.tokens, w.size.vocab, w.size.hidden);
+  loss.forward();
+  layer.begin_backward();
+  norm.backward(w.linear_backward({"head", w.size.hidden, w.size.vocab}, loss.backward(), normed), ports.d_input);
+  ports.parameter_gradients = w.parameter_gradients();
+  layer.finish();
+  return ports;
+}
+
+Ports write_embedding(const StepSpec& spec, Layer& layer) {
+  Writer w(spec, layer);
+  const std::int64_t token_bytes = w.size.tokens * w.size.hidden * w.size.element, position_bytes = w.size.seq_len * w.size.hidden * w.size.element;
+  const bool learned = spec.model.positions == Positions::learned, tied = spec.model.tied_embeddings;
+  constexpr auto kIndexing = hw::MemoryClass::indexing;
+  Ports ports;
+  ports.params = w.params;
+  ports.input = layer.tensor("ids", 16 * w.size.tokens, Owner::input, Lives::outside);
+  ports.output = layer.tensor("output", token_bytes, Owner::activations, Lives::output);
+  ports.d_output = layer.tensor("d_output", token_bytes, Owner::activations, Lives::input);
+  const Slot looked_up = learned ? w.tokens_by("token_embedding", w.size.hidden) : ports.output;
+  w.kernel("aten::embedding", looked_up, {ports.input, w.params}, {token_bytes, token_bytes}, kIndexing);
+  if (learned) {
+    const Slot positions = w.kernel("aten::embedding positions", w.activation("positions", position_bytes), {w.params}, {position_bytes, position_bytes}, kIndexing);
+    w.add("aten::add positions", ports.output, looked_up, positions);
+  }
+  layer.begin_backward();
+  const std::int64_t table = spec.model.vocab * spec.model.hidden;
+  const Slot gradient = tied ? w.activation("d_table", table * w.size.element) : w.parameter_gradient("embedding.weight", table);
+  embedding_backward(w, gradient, ports.d_output, ports.input);
+  if (tied) {
+    ports.tied_gradient = layer.tensor("head_gradient", table * w.size.element, Owner::gradients, Lives::outside);
+    w.elementwise("aten::add tied gradients", ports.tied_gradient, {ports.tied_gradient, gradient});
+  }
+  if (learned) {
+    Slot d_positions = ports.d_output;
+    if (w.size.sequences > 1) d_positions = w.elementwise("aten::sum positions", w.activation("d_positions", position_bytes), {ports.d_output}, Writer::Memory::normalization);
+    const Slot position_table = w.parameter_gradient("positions.weight", spec.model.max_positions * spec.model.hidden);
+    w.elementwise("EmbeddingBackward0 zeros", position_table, {});
+    w.kernel("EmbeddingBackward0 positions", position_table, {position_table, d_positions}, {position_bytes, position_bytes}, kIndexing);
+  }
+  ports.parameter_gradients = w.parameter_gradients();
+  layer.finish();
+  return ports;
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,117 @@
+// A kind of layer as two lists of kernels over named tensors, forward and backward. Who saves what for the backward is not written down anywhere: a tensor is saved
+// because the backward reads it. From the lists follow the host moments of every allocation and free, with and without recomputation. Test: tests/unit/layer_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "program/builder.hpp"
+
+namespace stepcast::program {
+
+using Slot = std::uint16_t;  // a tensor of a layer
+inline constexpr Slot kNoSlot = 0xffff;
+
+/// Where a tensor's memory comes from and where it is given back.
+enum class Lives : std::uint8_t {
+  here,     // taken by its first writer, given back after its last reader, be it in the backward
+  input,    // taken elsewhere, given back here: the layer's input and the gradient of its output
+  output,   // taken here, given back elsewhere: the layer's output, the gradient of its input, gradients of parameters
+  outside,  // neither: parameters, token ids
+};
+
+struct Tensor {
+  std::string name;
+  std::int64_t bytes = 0;
+  Owner owner = Owner::activations;
+  Lives lives = Lives::here;
+  bool held = false;  // a variable of the model's code keeps it until the forward returns
+};
+
+/// How a layer's launches are made and whether its activations are dropped and recomputed.
+struct LayerMode {
+  bool compiled = false;    // launches inside a compiled graph
+  bool recompute = false;   // full activation checkpointing of the layer
+  bool early_stop = true;   // recomputation ends with the last tensor that the backward needs
+};
+
+class Layer {
+ public:
+  /// `name` begins the labels of tensors that all instances share.
+  Layer(Builder& builder, std::string_view name, LayerMode mode);
+
+  // --- writing the lists: the forward first, then, after begin_backward, the backward
+  Slot tensor(std::string name, std::int64_t bytes, Owner owner = Owner::activations, Lives lives = Lives::here);
+  void kernel(std::string_view op, const hw::KernelShape& shape, std::span<const Slot> reads, std::span<const Slot> writes, std::uint32_t further_launches = 0);
+  void hold(Slot slot) { tensors_[slot].held = true; }
+  void begin_backward() { forward_count_ = launches_.size(); }
+  /// Derives all plans. Throws std::logic_error if two tensors have one name.
+  void finish();
+
+  [[nodiscard]] const std::vector<Tensor>& tensors() const { return tensors_; }
+  [[nodiscard]] std::int64_t bytes(Slot slot) const { return tensors_[slot].bytes; }
+  /// Written in the forward and read in the backward (the layer's input too, if the backward reads it).
+  [[nodiscard]] bool saved(Slot slot) const;
+
+  /// Buffers of one instance by slot: shared ones for what never crosses from forward to backward, own ones ("b3.gate") else; `given` fixes the outer ones.
+  struct Given {
+    Slot slot;
+    BufferId buffer;
+  };
+  [[nodiscard]] std::vector<BufferId> instance(std::string_view instance_name, std::span<const Given> given) const;
+
+  // --- making the calls for one instance
+  void forward(std::span<const BufferId> buffers) { emit(mode_.recompute ? forward_dropping_ : forward_saving_, buffers, forward_work()); }
+  /// The recomputation, if any, then the backward.
+  void backward(std::span<const BufferId> buffers);
+
+ private:
+  struct Launch {
+    KernelId kernel;
+    std::uint32_t first_operand, operand_count, further_launches;
+  };
+  struct SlotUse {
+    Slot slot;
+    Access access;
+  };
+  struct Action {
+    enum class Kind : std::uint8_t { alloc, launch, free } kind;
+    std::uint32_t index;  // slot or launch
+  };
+  using Plan = std::vector<Action>;
+  struct Uses {  // indices of launches, -1 = none
+    int first_write = -1, last_use = -1;
+  };
+
+  [[nodiscard]] std::span<const SlotUse> operands_of(std::size_t launch) const {
+    return std::span(operands_).subspan(launches_[launch].first_operand, launches_[launch].operand_count);
+  }
+  [[nodiscard]] std::vector<Uses> uses(std::size_t begin, std::size_t end) const;
+  [[nodiscard]] std::size_t needed_launches() const;
+  template <typename Alloc, typename Free>
+  [[nodiscard]] Plan plan(std::size_t begin, std::size_t end, Alloc takes, Free gives_back) const;
+  [[nodiscard]] Plan plan_forward(std::size_t count, bool keep_saved, bool keep_output) const;
+  [[nodiscard]] Plan plan_backward() const;
+  void free_inputs(Plan& plan) const;
+  [[nodiscard]] bool taken_here(Slot slot) const { return tensors_[slot].lives == Lives::here || tensors_[slot].lives == Lives::output; }
+  void emit(const Plan& plan, std::span<const BufferId> buffers, hw::HostWork work);
+  [[nodiscard]] hw::HostWork forward_work() const { return mode_.compiled ? hw::HostWork::op_compiled : hw::HostWork::op_forward; }
+  [[nodiscard]] hw::HostWork backward_work() const { return mode_.compiled ? hw::HostWork::op_compiled : hw::HostWork::op_backward; }
+
+  Builder& builder_;
+  std::string name_;
+  LayerMode mode_;
+  std::size_t forward_count_ = 0;
+  std::vector<Tensor> tensors_;
+  std::vector<SlotUse> operands_;
+  std::vector<Launch> launches_;  // the forward's, then the backward's
+  std::vector<Uses> forward_uses_, backward_uses_;  // by slot
+  Plan forward_saving_, forward_dropping_, recompute_, backward_plan_;
+  MarkId recompute_begin_ = 0, recompute_end_ = 0;
+  std::vector<Operand> scratch_;
+};
+
+}  // namespace stepcast::program

@@ -1,0 +1,26 @@
+// The kernel lists of the parts of a model, written into layers: a block (eager or compiled), the head with the loss, the embedding.
+// Test: tests/unit/blocks_test.cpp.
+#pragma once
+
+#include <vector>
+
+#include "program/blocks/layer.hpp"
+#include "program/spec.hpp"
+
+namespace stepcast::program {
+
+/// The tensors by which a layer is joined to others.
+struct Ports {
+  Slot params = kNoSlot;
+  Slot input = kNoSlot, output = kNoSlot;      // head: no output; embedding: `input` are the token ids
+  Slot d_output = kNoSlot, d_input = kNoSlot;  // head: no d_output; embedding: no d_input
+  Slot tied_gradient = kNoSlot;                // embedding with tied weights: the head's weight gradient, to which its own is added
+  std::vector<Slot> parameter_gradients;
+};
+
+/// Each finishes the layer. The head's weight gradient is called "head.weight", tied or not.
+Ports write_block(const StepSpec& spec, Layer& layer);
+Ports write_head(const StepSpec& spec, Layer& layer);
+Ports write_embedding(const StepSpec& spec, Layer& layer);
+
+}  // namespace stepcast::program

@@ -1,0 +1,136 @@
+// Projections, clamp, rotary positions and expansion of grouped keys and values.
+#include "program/blocks/attention.hpp"
+
+namespace stepcast::program {
+namespace {
+
+constexpr auto kCopy = hw::MemoryClass::copy;
+
+}  // namespace
+
+// --- rotary positions; n = bytes of the tensor. x cos + rotate_half(x) sin, cos and sin being small ------------------------------------------------------
+
+Slot Rope::forward(Slot x) {
+  const std::int64_t n = bytes_;
+  const Slot negated = w_.kernel("aten::neg rope", tensor("negated", n / 2), {x}, {n / 2, n / 2});
+  const Slot rotated = w_.kernel("aten::cat rope", tensor("rotated", n), {negated, x}, {n, n}, kCopy);
+  const Slot cosine = w_.kernel("aten::mul cos", tensor("cosine", n), {x}, {n, n});
+  const Slot sine = w_.kernel("aten::mul sin", tensor("sine", n), {rotated}, {n, n});
+  return w_.add("aten::add rope", tensor("rope", n), cosine, sine);
+}
+
+Slot Rope::backward(Slot gradient) {
+  const std::int64_t n = bytes_;
+  const Slot d_rotated = w_.elementwise("MulBackward0 sin", tensor("d_rotated", n), {gradient});
+  const Slot d_upper = w_.kernel("NegBackward0 rope", tensor("d_upper", n / 2), {d_rotated}, {n / 2, n / 2});
+  const auto slice_backward = [&](const char* what, Slot half) {  // zeros, then a copy into one half
+    const Slot zeros = w_.kernel("SliceBackward0 zeros", tensor(what, n), {}, {0, n});
+    return w_.kernel("SliceBackward0 copy", zeros, {half}, {n / 2, n / 2}, kCopy);
+  };
+  const Slot upper = slice_backward("d_slice_upper", d_upper);
+  const Slot lower = slice_backward("d_slice_lower", d_rotated);
+  const Slot halves = w_.add("aten::add slices", tensor("d_halves", n), upper, lower);
+  const Slot cosine = w_.elementwise("MulBackward0 cos", tensor("d_cosine", n), {gradient});
+  return w_.add("aten::add rope gradients", tensor("d_input", n), halves, cosine);
+}
+
+Slot Rope::forward_compiled(Slot x, std::int64_t expanded) {
+  const std::int64_t n = w_.size.tokens * expanded * w_.size.element;
+  return w_.kernel("triton_poi_fused_rope", tensor("rope", n), {x}, {bytes_, n});
+}
+
+Slot Rope::backward_compiled(Slot gradient) { return w_.elementwise("triton_poi_fused_rope_backward", tensor("d_input", bytes_), {gradient}); }
+
+// --- projections -----------------------------------------------------------------------------------------------------------------------------------------
+
+QkvProjection::QkvProjection(Writer& writer)
+    : w_(writer),
+      fused_(writer.spec.model.style == BlockStyle::gpt),
+      rope_(writer.spec.model.positions == Positions::rope),
+      clip_(writer.spec.model.clip_qkv),
+      q_{"q", writer.size.hidden, writer.size.query_width, writer.spec.model.attention_bias},
+      k_{"k", writer.size.hidden, writer.size.kv_width, writer.spec.model.attention_bias},
+      v_{"v", writer.size.hidden, writer.size.kv_width, writer.spec.model.attention_bias},
+      qkv_{"qkv", writer.size.hidden, writer.size.query_width + 2 * writer.size.kv_width, writer.spec.model.attention_bias},
+      rope_q_(writer, "q", writer.size.query_width),
+      rope_k_(writer, "k", writer.size.kv_width) {}
+
+/// Clamps in place; its backward masks the gradient by the clamped values, which the attention keeps anyway.
+Slot QkvProjection::clamp(Slot x) {
+  if (!clip_) return x;
+  return clamped_ = w_.elementwise("aten::clamp_", x, {x});
+}
+
+/// repeat_kv: a copy of keys (values) for every query head.
+Slot QkvProjection::expand(const char* name, Slot x) {
+  return w_.elementwise("aten::reshape repeat_kv", w_.tokens_by(name, w_.size.query_width), {x}, kCopy);
+}
+
+Slot QkvProjection::reduce(const char* name, Slot gradient) {
+  return w_.elementwise("ExpandBackward0 sum", w_.tokens_by(name, w_.size.kv_width), {gradient}, hw::MemoryClass::normalization);
+}
+
+Qkv QkvProjection::forward(Slot x) {
+  x_ = x;
+  Qkv result;
+  if (fused_) {
+    const Slot all = clamp(w_.linear(qkv_, x));
+    result = {all, all, all};
+  } else {
+    result = {w_.linear(q_, x), w_.linear(k_, x), w_.linear(v_, x)};
+  }
+  if (rope_) result = {rope_q_.forward(result.q), rope_k_.forward(result.k), result.v};
+  if (expands()) result = {result.q, expand("k_expanded", result.k), expand("v_expanded", result.v)};
+  return result;
+}
+
+Slot QkvProjection::join(const Qkv& gradient) {
+  Slot joined = w_.elementwise("aten::cat qkv gradients", w_.tokens_by("d_qkv", qkv_.out), {gradient.q, gradient.k, gradient.v}, kCopy);
+  if (clip_) joined = w_.elementwise("ClampBackward1", w_.tokens_by("d_clamp", qkv_.out), {joined, clamped_});
+  return joined;
+}
+
+Slot QkvProjection::backward(const Qkv& gradient) {
+  Qkv g = gradient;
+  if (expands()) g = {g.q, reduce("d_k_reduced", g.k), reduce("d_v_reduced", g.v)};
+  if (rope_) g = {rope_q_.backward(g.q), rope_k_.backward(g.k), g.v};
+  if (fused_) return w_.linear_backward(qkv_, join(g), x_);
+  const Slot from_q = w_.linear_backward(q_, g.q, x_);
+  const Slot from_k = w_.linear_backward(k_, g.k, x_);
+  const Slot two = w_.add("aten::add input gradients", w_.tokens_by("d_qk_input", w_.size.hidden), from_q, from_k);
+  const Slot from_v = w_.linear_backward(v_, g.v, x_);
+  return w_.add("aten::add input gradients", w_.tokens_by("d_qkv_input", w_.size.hidden), two, from_v);
+}
+
+Qkv QkvProjection::forward_compiled(Slot x) {
+  x_ = x;
+  if (fused_ && !rope_) return forward(x);
+  Qkv result;
+  if (fused_) {
+    const Slot all = clamp(w_.linear(qkv_, x));
+    return {rope_q_.forward_compiled(all, w_.size.query_width), rope_k_.forward_compiled(all, w_.size.kv_width), all};
+  }
+  result = {w_.linear(q_, x), w_.linear(k_, x), w_.linear(v_, x)};
+  if (rope_) result = {rope_q_.forward_compiled(result.q, w_.size.query_width), rope_k_.forward_compiled(result.k, w_.size.query_width), result.v};
+  else if (expands()) result.k = expand("k_expanded", result.k);
+  if (expands()) result.v = expand("v_expanded", result.v);
+  return result;
+}
+
+std::vector<Slot> QkvProjection::input_gradients_compiled(const Qkv& gradient) {
+  Qkv g = gradient;
+  if (rope_) g = {rope_q_.backward_compiled(g.q), rope_k_.backward_compiled(g.k), g.v};
+  else if (expands()) g.k = reduce("d_k_reduced", g.k);
+  if (expands()) g.v = reduce("d_v_reduced", g.v);
+  if (fused_) pending_ = {{&qkv_, join(g)}};
+  else pending_ = {{&q_, g.q}, {&k_, g.k}, {&v_, g.v}};
+  std::vector<Slot> result;
+  for (const auto& [linear, of_output] : pending_) result.push_back(w_.input_gradient(*linear, of_output));
+  return result;
+}
+
+void QkvProjection::weight_gradients_compiled(Slot rebuilt_x) {
+  for (const auto& [linear, of_output] : pending_) w_.weight_gradient(*linear, of_output, rebuilt_x);
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,91 @@
+// Elementary kernels and linear layers.
+#include "program/blocks/writer.hpp"
+
+#include <algorithm>
+
+#include "program/model.hpp"
+
+namespace stepcast::program {
+
+StepSizes::StepSizes(const StepSpec& spec)
+    : tokens(program::tokens(spec.batch)),
+      sequences(spec.batch.micro_batch),
+      seq_len(spec.batch.seq_len),
+      hidden(spec.model.hidden),
+      heads(spec.model.heads),
+      kv_heads(spec.model.kv_heads),
+      head_dim(spec.model.head_dim),
+      query_width(program::query_width(spec.model)),
+      kv_width(program::kv_width(spec.model)),
+      ffn(spec.model.ffn),
+      vocab(spec.model.vocab),
+      element(hw::bytes_per_element(spec.precision.param)),
+      dtype(spec.precision.param) {}
+
+Slot Writer::parameter_gradient(const std::string& parameter, std::int64_t elements) {
+  const auto known = std::find_if(gradients_.begin(), gradients_.end(), [&](const auto& entry) { return entry.first == parameter; });
+  if (known != gradients_.end()) return known->second;
+  const Slot slot = layer.tensor("grad." + parameter, elements * size.element, Owner::gradients, Lives::output);
+  gradients_.emplace_back(parameter, slot);
+  return slot;
+}
+
+std::vector<Slot> Writer::parameter_gradients() const {
+  std::vector<Slot> slots;
+  for (const auto& [name, slot] : gradients_) slots.push_back(slot);
+  return slots;
+}
+
+Slot Writer::elementwise(std::string_view op, Slot result, Slots reads, Memory memory) {
+  Traffic traffic{0, layer.bytes(result)};
+  for (const Slot slot : reads) traffic.read += layer.bytes(slot);
+  return kernel(op, result, reads, traffic, memory);
+}
+
+Slot Writer::kernel(std::string_view op, Slot result, Slots reads, Traffic traffic, Memory memory) {
+  hw::KernelShape shape;
+  shape.kind = hw::KernelKind::memory_bound;
+  shape.dtype = size.dtype;
+  shape.memory = memory;
+  shape.read_bytes = traffic.read;
+  shape.write_bytes = traffic.write;
+  layer.kernel(op, shape, std::span(reads.begin(), reads.size()), std::span(&result, 1));
+  return result;
+}
+
+Slot Writer::gemm(std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+  hw::KernelShape shape;
+  shape.kind = hw::KernelKind::gemm;
+  shape.dtype = size.dtype;
+  shape.batch = batch;
+  shape.m = m;
+  shape.n = n;
+  shape.k = k;
+  layer.kernel(op, shape, std::span(reads.begin(), reads.size()), std::span(&result, 1));
+  return result;
+}
+
+Slot Writer::linear(const Linear& linear, Slot x) {
+  const std::string op = (linear.bias ? "aten::addmm " : "aten::mm ") + linear.name;
+  return gemm(op, tokens_by(linear.name, linear.out), {x, params}, size.tokens, linear.out, linear.in);
+}
+
+Slot Writer::linear_backward(const Linear& linear, Slot gradient, Slot x) {
+  const Slot result = input_gradient(linear, gradient);
+  weight_gradient(linear, gradient, x);
+  return result;
+}
+
+Slot Writer::input_gradient(const Linear& linear, Slot gradient) {
+  return gemm("MmBackward0 input " + linear.name, tokens_by("d_input." + linear.name, linear.in), {gradient, params}, size.tokens, linear.in, linear.out);
+}
+
+void Writer::weight_gradient(const Linear& linear, Slot gradient, Slot x) {
+  const Slot weight = parameter_gradient(linear.name + ".weight", linear.in * linear.out);
+  gemm("MmBackward0 weight " + linear.name, weight, {gradient, x}, linear.out, linear.in, size.tokens);
+  if (!linear.bias) return;
+  const Slot bias = parameter_gradient(linear.name + ".bias", linear.out);
+  elementwise("aten::sum bias " + linear.name, bias, {gradient}, Memory::normalization);
+}
+
+}  // namespace stepcast::program

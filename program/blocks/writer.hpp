@@ -1,0 +1,72 @@
+// Writes the kernel lists of a layer: sizes of the step, parameters and their gradients, and the operations that all blocks are made of.
+// Bytes of a memory-bound kernel are those of the tensors that it reads and writes, unless a kernel touches only a part of one. docs/models.md, "Kernel lists".
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "program/blocks/layer.hpp"
+#include "program/spec.hpp"
+
+namespace stepcast::program {
+
+/// T tokens (b sequences of s), h hidden, e bytes per element of the compute type.
+struct StepSizes {
+  explicit StepSizes(const StepSpec& spec);
+  std::int64_t tokens, sequences, seq_len, hidden, heads, kv_heads, head_dim, query_width, kv_width, ffn, vocab, element;
+  hw::Dtype dtype;
+};
+
+/// A linear layer of the model: y = x W (+ b), with the names of its parameters "<name>.weight" and "<name>.bias".
+struct Linear {
+  std::string name;
+  std::int64_t in = 0, out = 0;
+  bool bias = false;
+};
+
+/// Bytes that a kernel touches where they are not those of its tensors.
+struct Traffic {
+  std::int64_t read = 0, write = 0;
+};
+
+class Writer {
+ public:
+  using Slots = std::initializer_list<Slot>;
+  using Memory = hw::MemoryClass;
+
+  Writer(const StepSpec& step, Layer& list) : spec(step), size(step), layer(list), params(list.tensor("params", 0, Owner::all_gather, Lives::outside)) {}
+
+  // --- tensors
+  Slot activation(std::string name, std::int64_t bytes) { return layer.tensor(std::move(name), bytes); }
+  /// T x width elements of the compute type.
+  Slot tokens_by(std::string name, std::int64_t width) { return activation(std::move(name), size.tokens * width * size.element); }
+  /// The gradient of a parameter, in the compute type; kept for the gradient concat. The same tensor for the same name.
+  Slot parameter_gradient(const std::string& parameter, std::int64_t elements);
+  [[nodiscard]] std::vector<Slot> parameter_gradients() const;
+
+  // --- kernels; each returns what it writes
+  Slot elementwise(std::string_view op, Slot result, Slots reads, Memory memory = Memory::elementwise);
+  Slot kernel(std::string_view op, Slot result, Slots reads, Traffic traffic, Memory memory = Memory::elementwise);
+  Slot gemm(std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1);
+  Slot add(std::string_view what, Slot result, Slot a, Slot b) { return elementwise(what, result, {a, b}); }
+
+  /// y = x W + b, the bias in the GEMM's epilogue.
+  Slot linear(const Linear& linear, Slot x);
+  /// Input gradient, weight gradient and, with a bias, its column sum. The weight gradient alone if `input_gradient` is false.
+  Slot linear_backward(const Linear& linear, Slot gradient, Slot x);
+  Slot input_gradient(const Linear& linear, Slot gradient);
+  void weight_gradient(const Linear& linear, Slot gradient, Slot x);
+
+  const StepSpec& spec;
+  StepSizes size;
+  Layer& layer;
+  Slot params;
+
+ private:
+  std::vector<std::pair<std::string, Slot>> gradients_;
+};
+
+}  // namespace stepcast::program

@@ -1,0 +1,87 @@
+// Joins the layers: the output of one is the input of the next, its gradient the other way round.
+#include "program/kernel_work.hpp"
+
+#include <string>
+
+namespace stepcast::program {
+namespace {
+
+LayerMode block_mode(const StepSpec& spec) {
+  return {.compiled = spec.kernels.set == KernelSet::pytorch_compile,
+          .recompute = spec.recompute.mode == RecomputeMode::full,
+          .early_stop = spec.recompute.early_stop};
+}
+
+std::vector<BufferId> select(const std::vector<BufferId>& buffers, const std::vector<Slot>& slots) {
+  std::vector<BufferId> result;
+  for (const Slot slot : slots) result.push_back(buffers[slot]);
+  return result;
+}
+
+constexpr std::int64_t kIdBytes = 16;  // token id and label, int64 each
+
+}  // namespace
+
+KernelWork::KernelWork(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units)
+    : spec_(spec),
+      builder_(builder),
+      block_(builder, "block", block_mode(spec)),
+      head_(builder, "head", {}),
+      embedding_(builder, "embedding", {}),
+      ids_(builder.buffer("input.ids", kIdBytes * tokens(spec.batch), Owner::input)),
+      adamw_(spec, builder, units) {
+  hw::KernelShape copy;
+  copy.memory = hw::MemoryClass::copy;
+  copy.write_bytes = kIdBytes / 2 * tokens(spec.batch);
+  copy_ids_ = builder.kernel(copy, "aten::copy_ input", "Memcpy HtoD");
+  make_blocks(units, write_block(spec, block_));
+  const Ports head = write_head(spec, head_);
+  make_root(units.back(), head, write_embedding(spec, embedding_));
+}
+
+/// The tensor in front of a block: what the embedding or the block before wrote.
+BufferId KernelWork::boundary(std::int64_t block, bool gradient) const {
+  std::string label = block < spec_.model.layers ? "b" : "head";
+  if (block < spec_.model.layers) label.append(std::to_string(block));
+  const std::int64_t bytes = tokens(spec_.batch) * spec_.model.hidden * hw::bytes_per_element(spec_.precision.param);
+  return builder_.buffer(label.append(gradient ? ".d_input" : ".input"), bytes, Owner::activations);
+}
+
+void KernelWork::make_blocks(const std::vector<Unit>& units, const Ports& ports) {
+  for (const Unit& unit : units) {
+    for (std::int64_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
+      const Layer::Given given[] = {{ports.params, unit.params},
+                                    {ports.input, boundary(i, false)},
+                                    {ports.output, boundary(i + 1, false)},
+                                    {ports.d_output, boundary(i + 1, true)},
+                                    {ports.d_input, boundary(i, true)}};
+      std::string name = "b";
+      block_buffers_.push_back(block_.instance(name.append(std::to_string(i)), given));
+      block_gradients_.push_back(select(block_buffers_.back(), ports.parameter_gradients));
+    }
+  }
+}
+
+void KernelWork::make_root(const Unit& root, const Ports& head, const Ports& embedding) {
+  const std::int64_t last = spec_.model.layers;
+  const Layer::Given head_given[] = {{head.params, root.params}, {head.input, boundary(last, false)}, {head.d_input, boundary(last, true)}};
+  head_buffers_ = head_.instance("root", head_given);
+  root_gradients_ = select(head_buffers_, head.parameter_gradients);
+  std::vector<Layer::Given> given{
+      {embedding.params, root.params}, {embedding.input, ids_}, {embedding.output, boundary(0, false)}, {embedding.d_output, boundary(0, true)}};
+  if (embedding.tied_gradient != kNoSlot) given.push_back({embedding.tied_gradient, builder_.buffer("root.grad.head.weight", embedding_.bytes(embedding.tied_gradient), Owner::gradients)});
+  embedding_buffers_ = embedding_.instance("root", given);
+  for (const BufferId gradient : select(embedding_buffers_, embedding.parameter_gradients)) root_gradients_.push_back(gradient);
+}
+
+void KernelWork::copy_inputs() {
+  builder_.alloc(ids_, Stream::compute);
+  for (int tensor = 0; tensor < 2; ++tensor) builder_.launch(copy_ids_, Stream::compute, hw::HostWork::op_forward, {inout(ids_)});
+}
+
+void KernelWork::embedding_backward() {
+  embedding_.backward(embedding_buffers_);
+  builder_.free(ids_);
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,44 @@
+// The computation kernel by kernel, as PyTorch would launch it eagerly or compiled: one layer description for all blocks, one for the head, one for the embedding.
+// Test: tests/unit/memory_test.cpp, tests/unit/blocks_test.cpp.
+#pragma once
+
+#include <vector>
+
+#include "program/adamw.hpp"
+#include "program/blocks/lists.hpp"
+#include "program/units.hpp"
+#include "program/work.hpp"
+
+namespace stepcast::program {
+
+class KernelWork final : public Work {
+ public:
+  /// `units` as made by make_units; must outlive this object.
+  KernelWork(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units);
+  void copy_inputs() override;
+  void embedding_forward() override { embedding_.forward(embedding_buffers_); }
+  void block_forward(std::int64_t block) override { block_.forward(block_buffers_[static_cast<std::size_t>(block)]); }
+  void head_forward() override { head_.forward(head_buffers_); }
+  void head_backward() override { head_.backward(head_buffers_); }
+  void block_backward(std::int64_t block) override { block_.backward(block_buffers_[static_cast<std::size_t>(block)]); }
+  void embedding_backward() override;
+  void optimizer() override { adamw_.step(); }
+  [[nodiscard]] std::span<const BufferId> block_gradients(std::int64_t block) const override { return block_gradients_[static_cast<std::size_t>(block)]; }
+  [[nodiscard]] std::span<const BufferId> root_gradients() const override { return root_gradients_; }
+
+ private:
+  void make_blocks(const std::vector<Unit>& units, const Ports& ports);
+  void make_root(const Unit& root, const Ports& head, const Ports& embedding);
+  [[nodiscard]] BufferId boundary(std::int64_t block, bool gradient) const;
+
+  const StepSpec& spec_;
+  Builder& builder_;
+  Layer block_, head_, embedding_;
+  std::vector<std::vector<BufferId>> block_buffers_, block_gradients_;
+  std::vector<BufferId> head_buffers_, embedding_buffers_, root_gradients_;
+  BufferId ids_;
+  KernelId copy_ids_;
+  AdamW adamw_;
+};
+
+}  // namespace stepcast::program
