@@ -68,13 +68,14 @@ Reader::Reader(const Json& object, const std::string& file, std::string pointer)
           object, [file](std::string_view) { return file; }, std::move(pointer)) {}
 
 Reader::Reader(const Json& object, Origin origin, std::string pointer) : object_(&object), origin_(std::move(origin)), pointer_(std::move(pointer)) {
-  if (!object.is_object()) fail("", fmt::format("expected an object, found {}", kind(object)));
+  if (!object.is_object()) fail_at(pointer_, fmt::format("expected an object, found {}", kind(object)), "");
 }
 
-std::string Reader::pointer_to(std::string_view key) const { return key.empty() ? pointer_ : pointer_ + "/" + pointer_part(key); }
+std::string Reader::pointer_to(std::string_view key) const { return pointer_ + "/" + pointer_part(key); }
 
-void Reader::fail(std::string_view key, const std::string& what, const std::string& hint) const {
-  const std::string pointer = pointer_to(key);
+void Reader::fail(std::string_view key, const std::string& what, const std::string& hint) const { fail_at(pointer_to(key), what, hint); }
+
+void Reader::fail_at(const std::string& pointer, const std::string& what, const std::string& hint) const {
   throw InputError(printable(origin_(pointer), 400), printable(pointer, 200), what, hint);
 }
 
@@ -199,9 +200,16 @@ std::vector<double> Reader::numbers(std::string_view key) {
   return values;
 }
 
-void Reader::finish() const {
+std::vector<std::string> Reader::unread() const {
+  std::vector<std::string> names;
   for (const auto& [key, value] : object_->items()) {
-    if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
+    if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) names.push_back(key);
+  }
+  return names;
+}
+
+void Reader::finish() const {
+  for (const std::string& key : unread()) {
     const std::string near = nearest(key, asked_);
     fail(key, "unknown key", near.empty() ? "" : fmt::format("did you mean \"{}\"?", near));
   }

@@ -65,6 +65,8 @@ class Reader {
   Reader(const Json& object, Origin origin, std::string pointer = "");
 
   [[nodiscard]] bool has(std::string_view key) const;
+  /// Accepts a key, whatever its value.
+  void ignore(std::string_view key) { asked_.emplace_back(key); }
   [[nodiscard]] std::vector<std::string> keys() const;
   [[nodiscard]] const std::string& pointer() const { return pointer_; }
 
@@ -107,14 +109,17 @@ class Reader {
   /// True, and the key counts as read, if its value is the text `word` (e.g. "none").
   bool is_word(std::string_view key, std::string_view word);
 
+  /// Keys that nobody asked for, for formats whose unknown keys are worth a warning only.
+  [[nodiscard]] std::vector<std::string> unread() const;
   /// Refuses keys that nobody asked for, with the nearest one that was asked for as a hint.
   void finish() const;
-  /// Throws InputError about a key of this object, or about the object itself if `key` is empty.
+  /// Throws InputError about a key of this object.
   [[noreturn]] void fail(std::string_view key, const std::string& what, const std::string& hint = "") const;
 
  private:
   const Json& value(std::string_view key);
   std::size_t choice(std::string_view key, const std::vector<const char*>& names);
+  [[noreturn]] void fail_at(const std::string& pointer, const std::string& what, const std::string& hint) const;
   [[nodiscard]] std::string pointer_to(std::string_view key) const;
 
   const Json* object_;

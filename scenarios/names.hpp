@@ -22,9 +22,7 @@ inline constexpr EnumName<program::Sharding> kShardings[] = {{program::Sharding:
                                                              {program::Sharding::hybrid_shard_zero2, "_HYBRID_SHARD_ZERO2"}};
 inline constexpr EnumName<program::BackwardPrefetch> kBackwardPrefetches[] = {
     {program::BackwardPrefetch::pre, "BACKWARD_PRE"}, {program::BackwardPrefetch::post, "BACKWARD_POST"}, {program::BackwardPrefetch::none, "NONE"}};
-inline constexpr EnumName<hw::Dtype> kTrainingDtypes[] = {{hw::Dtype::fp32, "fp32"}, {hw::Dtype::bf16, "bf16"}, {hw::Dtype::fp16, "fp16"}};
-inline constexpr EnumName<hw::Dtype> kComputeDtypes[] = {
-    {hw::Dtype::fp32, "fp32"}, {hw::Dtype::tf32, "tf32"}, {hw::Dtype::bf16, "bf16"}, {hw::Dtype::fp16, "fp16"}};
+inline constexpr EnumName<hw::Dtype> kDtypes[] = {{hw::Dtype::fp32, "fp32"}, {hw::Dtype::bf16, "bf16"}, {hw::Dtype::fp16, "fp16"}};
 inline constexpr EnumName<program::RecomputeMode> kRecomputeModes[] = {{program::RecomputeMode::none, "none"}, {program::RecomputeMode::full, "full"}};
 inline constexpr EnumName<program::KernelSet> kKernelSets[] = {
     {program::KernelSet::pytorch_eager, "pytorch-eager"}, {program::KernelSet::pytorch_compile, "pytorch-compile"}, {program::KernelSet::native, "native"}};

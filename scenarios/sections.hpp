@@ -14,7 +14,7 @@ void describe(Io& io, program::ModelShape& model) {
   io.count("layers", model.layers, 1, kMaxLayers);
   io.count("heads", model.heads, 1, kMaxHeads);
   io.count("kv_heads", model.kv_heads, 1, kMaxHeads);
-  io.count("head_dim", model.head_dim, 1, kMaxHidden);
+  io.count("head_dim", model.head_dim, 1, kMaxHeadDim);
   io.count("ffn", model.ffn, 1, kMaxFfn);
   io.choice("ffn_kind", model.ffn_kind, kFfnKinds);
   io.count("vocab", model.vocab, 1, kMaxVocab);
@@ -64,9 +64,9 @@ void describe(Io& io, program::Batch& batch) {
 
 template <class Io>
 void describe(Io& io, program::Precision& precision) {
-  io.choice("param", precision.param, kComputeDtypes);
-  io.choice("reduce", precision.reduce, kTrainingDtypes);
-  io.choice("master", precision.master, kTrainingDtypes);
+  io.choice("param", precision.param, kDtypes);
+  io.choice("reduce", precision.reduce, kDtypes);
+  io.choice("master", precision.master, kDtypes);
 }
 
 template <class Io>

@@ -22,8 +22,8 @@ class Judge {
 };
 
 void validate(const program::ModelShape& model, const Judge& judge) {
+  judge.require(model.head_dim <= kMaxHeadDim, "/model/heads", fmt::format("makes heads of {} elements, more than {}", model.head_dim, kMaxHeadDim));
   judge.require(model.heads % model.kv_heads == 0, "/model/kv_heads", fmt::format("{} does not divide heads = {}", model.kv_heads, model.heads));
-  judge.require(model.heads * model.head_dim <= 4 * kMaxHidden, "/model/head_dim", "heads * head_dim is too large");
   judge.require(model.positions != program::Positions::learned || model.max_positions > 0, "/model/max_positions", "is needed with learned positions");
 }
 

@@ -1,0 +1,103 @@
+// Importer of Hugging Face config.json: mapping per model type, defaults, warnings, refusals, and the scenario made for a cluster's name.
+#include "scenarios/hf_config.hpp"
+
+#include <doctest/doctest.h>
+
+#include "hw_models/input_error.hpp"
+#include "program/model.hpp"
+
+using namespace stepcast;
+using namespace stepcast::scenarios;
+
+namespace {
+
+const std::string kLlama = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "_name_or_path": "meta-llama/Llama-2-7b-hf", "hidden_size": 4096,
+  "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32000,
+  "max_position_embeddings": 4096, "hidden_act": "silu", "rope_scaling": null, "tie_word_embeddings": false, "torch_dtype": "float16", "use_cache": true)";
+
+std::string refusal(const std::string& text) {
+  try {
+    import_hf_config(text, "config.json");
+  } catch (const InputError& error) { return error.what(); }
+  return "(nothing was refused)";
+}
+
+}  // namespace
+
+TEST_CASE("llama") {
+  const ImportedModel model = import_hf_config(kLlama + "}", "config.json");
+  CHECK(model.name == "Llama-2-7b-hf");
+  CHECK(model.warnings.empty());
+  CHECK(program::parameters(model.shape) == 6738415616);
+  CHECK(import_hf_config(kLlama + R"(, "attention_bias": true})", "c").shape.output_bias);
+  const ImportedModel odd = import_hf_config(kLlama + R"(, "novel_key": 1})", "c");
+  REQUIRE(odd.warnings.size() == 1);
+  CHECK(odd.warnings[0] == "\"novel_key\" is not known and was ignored");
+}
+
+TEST_CASE("mistral warns of its window, qwen2 has biases on q, k and v alone") {
+  const auto sized = [](const std::string& head) {
+    return import_hf_config(
+        "{" + head + R"(, "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 100,
+      "num_key_value_heads": 8, "max_position_embeddings": 32768, "sliding_window": 4096})",
+        "c");
+  };
+  CHECK(sized(R"("model_type": "mistral")").warnings == std::vector<std::string>{"sliding_window = 4096 is not modelled: attention sees the whole sequence"});
+  const ImportedModel qwen = sized(R"("model_type": "qwen2", "use_sliding_window": false)");
+  CHECK(qwen.warnings.empty());
+  CHECK(qwen.shape.attention_bias);
+  CHECK_FALSE(qwen.shape.output_bias);
+}
+
+TEST_CASE("gpt2 and mpt") {
+  const ImportedModel gpt2 = import_hf_config(
+      R"({"model_type": "gpt2", "n_embd": 1600, "n_inner": null, "n_layer": 48, "n_head": 25, "vocab_size": 50257, "n_positions": 1024, "activation_function": "gelu_new"})",
+      "c");
+  CHECK(program::parameters(gpt2.shape) == 1557611200);
+  // The published mosaicml/mpt-7b: ALiBi, no biases, 6,649,286,656 parameters = 32 (12 h^2 + 2 h) + 50432 h + h with h = 4096.
+  const ImportedModel mpt = import_hf_config(
+      R"({"model_type": "mpt", "d_model": 4096, "n_heads": 32, "n_layers": 32, "expansion_ratio": 4, "max_seq_len": 2048, "vocab_size": 50432, "no_bias": true,
+        "learned_pos_emb": true, "attn_config": {"alibi": true, "attn_impl": "torch", "clip_qkv": null, "prefix_lm": false}, "norm_type": "low_precision_layernorm"})",
+      "c");
+  CHECK(mpt.warnings.empty());
+  CHECK(mpt.shape.positions == program::Positions::alibi);
+  CHECK(program::parameters(mpt.shape) == 32LL * (12LL * 4096 * 4096 + 2 * 4096) + 50432LL * 4096 + 4096);
+  CHECK(program::parameters(mpt.shape) == 6649286656);
+}
+
+TEST_CASE("refusals") {
+  CHECK(refusal("") == "config.json: is empty; a JSON object is expected");
+  CHECK(refusal("[]") == "config.json: expected a JSON object");
+  CHECK(refusal("{}") == "config.json: /model_type: is missing");
+  CHECK(refusal(R"({"model_type": "falcon"})") ==
+        "config.json: /model_type: \"falcon\" is not supported yet; supported: llama, mistral, qwen2, phi3, gpt2, mpt");
+  CHECK(refusal(R"({"model_type": "llama"})") == "config.json: /hidden_size: is missing");
+  CHECK(refusal(R"({"model_type": "llama", "hidden_size": "4096"})") == "config.json: /hidden_size: expected a whole number, found a text");
+  CHECK(refusal(R"({"model_type": "llama", "hidden_size": -1})").find("/hidden_size: -1 is out of range") != std::string::npos);
+  CHECK(refusal(R"({"model_type": "llama", "hidden_size": 100, "intermediate_size": 1, "num_hidden_layers": 1, "num_attention_heads": 3, "vocab_size": 1})") ==
+        "config.json: /num_attention_heads: 3 does not divide 100");
+  CHECK(
+      refusal(
+          R"({"model_type": "llama", "hidden_size": 96, "intermediate_size": 1, "num_hidden_layers": 1, "num_attention_heads": 3, "vocab_size": 1, "hidden_act": "relu"})") ==
+      "config.json: /hidden_act: \"relu\" is not supported yet; supported: silu");
+}
+
+TEST_CASE("a scenario for a model and a cluster") {
+  const ImportedScenario made = scenario_for("llama-2-7b", "dgx-a100-4");
+  CHECK(made.scenario.cluster.node == "dgx-a100");
+  CHECK(ranks(made.scenario) == 32);
+  CHECK(made.scenario.batch.seq_len == 4096);
+  CHECK(made.scenario.model_name == "llama-2-7b");
+  CHECK(made.scenario.name == "llama-2-7b on dgx-a100-4");
+  CHECK(scenario_for("gpt2-xl", "roce-1600").scenario.batch.seq_len == 1024);
+  CHECK(scenario_for("gpt2-xl", "roce-1600").scenario.cluster.nodes == 1);
+  CHECK(scenario_for("gpt2-xl", "roce-1600-2").scenario.cluster.nodes == 2);
+  const std::vector<std::string> sets = {"/batch/micro_batch=4"};
+  CHECK(scenario_for("gpt2-xl", "p4d-2", sets).scenario.batch.micro_batch == 4);
+  for (const char* cluster : {"", "dgx-a100-0", "dgx-a100-", "dgx-a100--1", "nowhere-4", "dgx-a100-4x", "dgx-a100-99999999999"}) {
+    CAPTURE(cluster);
+    CHECK_THROWS_WITH_AS(scenario_for("gpt2-xl", cluster), doctest::Contains("is not NAME-NODES with a known node"), InputError);
+  }
+  CHECK_THROWS_WITH_AS(scenario_for("gpt2-xll", "p4d-2"), "--model: \"gpt2-xll\" is neither a file nor a built-in model; did you mean gpt2-xl?", InputError);
+  CHECK_THROWS_WITH_AS(scenario_for("no/config.json", "p4d-2"), "no/config.json: cannot be opened: No such file or directory", InputError);
+}
