@@ -3,6 +3,7 @@
 #include "trace/gap_walk.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace stepcast::trace {
 
@@ -10,6 +11,9 @@ namespace {
 
 // Below this a stretch with nothing to wait for is dispatch time between queued kernels; longer ones stay unexplained.
 constexpr SimTime kLongestDispatch = std::chrono::microseconds(10);
+
+// Work that runs now is among the next few to end: there are no more streams than that.
+constexpr std::ptrdiff_t kLookahead = 64;
 
 bool waits_for_device(HostState state) { return state == HostState::rate_limiter || state == HostState::synchronize || state == HostState::launch_queue_full; }
 
@@ -115,7 +119,21 @@ void GapWalk::take(SimTime from, GapCause cause) {
   cursor_ = from;
 }
 
-/// Nothing on record held the stream up from `from` on.
-void GapWalk::take_rest(SimTime from) { take(from, cursor_ - std::max(from, begin_) <= kLongestDispatch ? GapCause::launch_latency : GapCause::unexplained); }
+/// Nothing that ended held the stream up from `from` on: dispatch, or other work had the device to itself.
+void GapWalk::take_rest(SimTime from) {
+  from = std::max(from, begin_);
+  if (cursor_ - from <= kLongestDispatch) return take(from, GapCause::launch_latency);
+  const Slice* work = running_through(from);
+  take(from, work ? cause_of(*work) : GapCause::unexplained);
+}
+
+/// Of the device work elsewhere that ran from before the middle of [from, cursor_) to after its end, that which ended first.
+const Slice* GapWalk::running_through(SimTime from) const {
+  const auto& work = view_.elsewhere;
+  auto at = std::upper_bound(work.begin(), work.end(), cursor_, [](SimTime time, const Slice* slice) { return time < slice->end; });
+  const auto last = work.end() - at > kLookahead ? at + kLookahead : work.end();
+  at = std::find_if(at, last, [&](const Slice* slice) { return slice->begin <= from + (cursor_ - from) / 2; });
+  return at == last ? nullptr : *at;
+}
 
 }  // namespace stepcast::trace

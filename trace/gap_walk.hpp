@@ -24,6 +24,7 @@ class GapWalk {
   [[nodiscard]] const Slice* releaser(SimTime time);
   void take(SimTime from, GapCause cause);
   void take_rest(SimTime from);
+  [[nodiscard]] const Slice* running_through(SimTime from) const;
   void wait_for_device(const Slice& work);
   const Slice* follow_host(SimTime host_time);
   [[nodiscard]] const Slice* device_behind(const Slice& block);

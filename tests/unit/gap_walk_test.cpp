@@ -156,6 +156,22 @@ TEST_CASE("without host slices a gap with no device work beside it stays unexpla
   CHECK(total(out, GapCause::unexplained) == us(50));
 }
 
+TEST_CASE("a kernel that starts just before other work ends waited for the device that the work held") {
+  auto builder = started();
+  builder.launch(10, 20).collective(CollectiveKind::all_gather, 25, 1000);  // runs all the time and on
+  builder.launch(20, 30).kernel(110, 304, 3, 1);
+  builder.launch(30, 40).kernel(300, 400);
+  const auto out = explain(builder, 400);
+  CHECK(total(out, GapCause::other_stream) == us(300 - 115));
+}
+
+TEST_CASE("work that began only in the second half of a gap is not blamed for all of it") {
+  TraceBuilder builder;
+  builder.kernel(0, 100).kernel(180, 304, 3, 1).kernel(200, 400).step_ends(400, 400);
+  const auto out = break_down(builder.trace(), builder.rank(), 0);
+  CHECK(total(out, GapCause::unexplained) == us(100));
+}
+
 TEST_CASE("device work without length does not stop the walk") {
   auto builder = started();
   for (int i = 0; i < 3; ++i) builder.kernel(150, 150, 3, 1);
