@@ -1,1 +1,58 @@
-int main() { return 0; }
+// The `stepcast` command: parses the command line, runs one subcommand, and turns every error into one line on stderr and an exit code.
+// Commands and exit codes: docs/commands.md. Test: tests/cli.cmake.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <system_error>
+
+#include "cli/command.hpp"
+#include "hw_models/input_error.hpp"
+
+namespace {
+
+using stepcast::cli::Exit;
+
+int code(Exit exit) { return static_cast<int>(exit); }
+
+Exit complain(const char* what, Exit exit) {
+  std::fprintf(stderr, "stepcast: %s\n", what);
+  return exit;
+}
+
+/// Runs the action; no exception leaves.
+Exit guarded(const stepcast::cli::Action& action) {
+  try {
+    return action();
+  } catch (const stepcast::InputError& error) { return complain(error.what(), Exit::bad_input); } catch (const std::bad_alloc&) {
+    return complain("this machine has not enough memory for the run", Exit::failure);
+  } catch (const std::exception& error) { return complain(error.what(), Exit::failure); }
+}
+
+int parse_failed(CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  std::fprintf(stderr, "stepcast: %s; see stepcast --help\n", error.what());
+  return code(Exit::bad_input);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, told in words
+  CLI::App app{"Forecasts step time, MFU and memory of sharded transformer training, and says where the time goes."};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("stepcast ") + STEPCAST_VERSION);
+  app.footer(
+      "Examples:\n  stepcast demo\n  stepcast run 7b-32xa100\n  stepcast run --model config.json --cluster dgx-a100-4 --set /batch/micro_batch=2 --out out\n"
+      "Exit codes: 0 done; 1 a check or comparison failed; 2 bad input; 3 the machine failed; 4 the scenario runs out of memory.");
+  stepcast::cli::Action action;
+  stepcast::cli::add_run(app, action);
+  stepcast::cli::add_show(app, action);
+  stepcast::cli::add_check(app, action);
+  stepcast::cli::add_compare(app, action);
+  stepcast::cli::add_demo(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) { return parse_failed(app, error); }
+  return code(guarded(action));
+}

@@ -1,0 +1,45 @@
+#include "cli/command.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "hw_models/input_error.hpp"
+
+namespace stepcast::cli {
+
+void ScenarioChanges::add_to(CLI::App& command) {
+  command.add_option("--set", sets, "Change one value, e.g. --set /batch/micro_batch=4 (may be repeated)")
+      ->type_name("/POINTER=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--seed", seed, "Seed of all random draws (/run/seed)")->type_name("N");
+}
+
+std::vector<std::string> ScenarioChanges::all() const {
+  std::vector<std::string> changes = sets;
+  if (seed) changes.push_back("/run/seed=" + std::to_string(*seed));
+  return changes;
+}
+
+void ScenarioChoice::add_to(CLI::App& command) {
+  auto* file = command.add_option("scenario", scenario, "Scenario file, or the name of a built-in scenario")->type_name("SCENARIO");
+  auto* config = command.add_option("--model", model, "Hugging Face config.json, instead of a scenario")->type_name("CONFIG.JSON")->excludes(file);
+  auto* machines =
+      command.add_option("--cluster", cluster, "Cluster for --model: node type and number of nodes, e.g. dgx-a100-4")->type_name("NAME-N")->needs(config);
+  config->needs(machines);
+  changes.add_to(command);
+}
+
+void OutputChoice::add_json(CLI::App& command) { command.add_flag("--json", json, "One JSON object on standard output instead of text"); }
+
+void OutputChoice::add_folder(CLI::App& command) {
+  command.add_option("--out", folder, "Write report.json, report.txt and trace.json.gz into this folder")->type_name("DIR");
+  command.add_flag("--force", force, "With --out: replace files that stepcast did not write");
+}
+
+void print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  throw std::system_error(errno, std::generic_category(), "can't write to standard output");
+}
+
+}  // namespace stepcast::cli

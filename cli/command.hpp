@@ -1,0 +1,51 @@
+// What the subcommands share: how they register, the options that several of them have, and how they end. Test: tests/cli.cmake.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stepcast::cli {
+
+/// Exit codes of all commands (docs/commands.md).
+enum class Exit : int { ok = 0, check_failed = 1, bad_input = 2, failure = 3, out_of_memory = 4 };
+
+/// Set by the chosen subcommand's callback and run by main after parsing.
+using Action = std::function<Exit()>;
+
+/// --set, --seed: changes to a scenario after it is read.
+struct ScenarioChanges {
+  std::vector<std::string> sets;  // "/json/pointer=value"
+  std::optional<std::uint64_t> seed;
+  void add_to(CLI::App& command);
+  /// All changes as `--set` texts, in order.
+  [[nodiscard]] std::vector<std::string> all() const;
+};
+
+/// A scenario by path or name, or a Hugging Face config.json with a cluster name instead.
+struct ScenarioChoice {
+  std::string scenario, model, cluster;
+  ScenarioChanges changes;
+  void add_to(CLI::App& command);
+};
+
+/// --json, --out, --force.
+struct OutputChoice {
+  bool json = false, force = false;
+  std::string folder;
+  void add_json(CLI::App& command);
+  void add_folder(CLI::App& command);
+};
+
+void add_run(CLI::App& app, Action& action);
+void add_show(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
+void add_demo(CLI::App& app, Action& action);
+
+/// Writes to standard output and flushes; throws std::system_error if it can't (a full disk, a closed pipe).
+void print(const std::string& text);
+
+}  // namespace stepcast::cli

@@ -1,0 +1,38 @@
+// The folder of --out: files are written under temporary names and renamed together at the end, so that no half result is left. Test: tests/cli.cmake.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace stepcast::cli {
+
+class OutputFolder {
+ public:
+  /// Makes the folder if it isn't there. Files of an earlier report of ours are replaced; anything else that has one of `names` is refused unless `force`.
+  /// Throws InputError if the folder can't be used.
+  OutputFolder(std::filesystem::path folder, const std::vector<std::string>& names, bool force);
+  /// Removes what was staged and not published, and the folder if it was made here and is empty.
+  ~OutputFolder();
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+  /// Writes `text` under a temporary name. Throws std::system_error.
+  void stage(const std::string& name, std::string_view text);
+  /// A temporary path for `name`, for a writer of its own.
+  [[nodiscard]] std::filesystem::path staged_path(const std::string& name);
+  /// Gives all staged files their names.
+  void publish();
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<std::pair<std::filesystem::path, std::filesystem::path>> staged_;  // temporary, final
+  bool created_ = false;
+};
+
+/// Whether the file begins as a report that stepcast wrote.
+bool is_own_report(const std::filesystem::path& report_json);
+
+}  // namespace stepcast::cli

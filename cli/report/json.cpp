@@ -1,0 +1,131 @@
+// A report as JSON: the fixed names of docs/report.md, in their order. Test: tests/unit/report_test.cpp.
+#include <nlohmann/json.hpp>
+
+#include "cli/report/report.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number_or_null(double value, bool known) { return known ? Json(value) : Json(nullptr); }
+
+Json scenario_json(const ScenarioFacts& s) {
+  return {{"name", s.name},
+          {"why", s.why},
+          {"model", s.model},
+          {"parameters", s.parameters},
+          {"device", s.device},
+          {"nodes", s.nodes},
+          {"gpus_per_node", s.gpus_per_node},
+          {"policy", s.policy},
+          {"precision", s.precision},
+          {"recompute", s.recompute},
+          {"kernels", s.kernels},
+          {"seq_len", s.seq_len},
+          {"micro_batch", s.micro_batch},
+          {"grad_accum", s.grad_accum}};
+}
+
+Json phases_json(const Report& r) {
+  Json phases = Json::object();
+  for (const PhaseRow& p : r.phases) {
+    phases[p.name] = {{"span_s", p.span_s}, {"compute_s", p.compute_s},           {"comm_s", p.comm_s},          {"exposed_comm_s", p.exposed_comm_s},
+                      {"idle_s", p.idle_s}, {"host_blocked_s", p.host_blocked_s}, {"data_wait_s", p.data_wait_s}};
+  }
+  return phases;
+}
+
+Json gaps_json(const Report& r) {
+  Json gaps = Json::object();
+  for (const GapRow& gap : r.gaps) gaps[gap.cause] = {{"count", gap.count}, {"total_s", gap.total_s}};
+  return gaps;
+}
+
+Json collectives_json(const Report& r) {
+  Json rows = Json::object();
+  for (const CollectiveRow& c : r.collectives)
+    rows[c.kind] = {{"calls", c.calls}, {"bytes", c.bytes}, {"wire_bytes", c.wire_bytes}, {"exposed_s", c.exposed_s}};
+  return rows;
+}
+
+Json kernels_json(const Report& r) {
+  Json rows = Json::array();
+  for (const KernelRow& k : r.kernels) rows.push_back({{"name", k.name}, {"count", k.count}, {"total_s", k.total_s}});
+  return rows;
+}
+
+Json memory_json(const Report& r) {
+  Json rows = Json::object();
+  for (const OwnerRow& o : r.memory) rows[o.owner] = o.bytes;
+  return rows;
+}
+
+Json assumptions_json(const Report& r) {
+  Json rows = Json::array();
+  for (const AssumedConstant& a : r.assumptions) rows.push_back({{"profile", a.profile}, {"constant", a.constant}, {"value", a.value}, {"source", a.source}});
+  return rows;
+}
+
+Json out_of_memory_json(const OutOfMemoryRow& o) {
+  return {{"buffer", o.buffer},
+          {"requested_bytes", o.requested_bytes},
+          {"segment_bytes", o.segment_bytes},
+          {"allocated_bytes", o.allocated_bytes},
+          {"reserved_bytes", o.reserved_bytes},
+          {"limit_bytes", o.limit_bytes},
+          {"step", o.step},
+          {"time_s", o.time_s}};
+}
+
+}  // namespace
+
+Json to_json(const Report& r) {
+  const bool ok = r.outcome == "ok";
+  const bool rated = ok && r.has_peak;
+  Json j = {{"schema", kReportSchema}, {"outcome", r.outcome}, {"scenario", scenario_json(r.scenario)}};
+  const auto time = [&](const char* key, double value) { j[key] = number_or_null(value, ok); };
+  time("step_time_s", r.step_time_s);
+  time("tokens_per_s_per_gpu", r.tokens_per_s_per_gpu);
+  j["tokens_per_step_per_gpu"] = r.tokens_per_step_per_gpu;
+  j["mfu"] = number_or_null(r.mfu, rated);
+  j["hfu"] = number_or_null(r.hfu, rated);
+  j["mfu_6p"] = number_or_null(r.mfu_6p, rated);
+  j["flops_convention"] = r.flops_convention;
+  j["model_flops_per_step"] = r.model_flops_per_step;
+  j["hardware_flops_per_step"] = r.hardware_flops_per_step;
+  j["executed_flops_per_step"] = r.executed_flops_per_step;
+  j["peak_flops"] = number_or_null(r.peak_flops, r.has_peak);
+  j["peak_allocated_bytes"] = r.peak_allocated_bytes;
+  j["peak_reserved_bytes"] = r.peak_reserved_bytes;
+  j["memory_limit_bytes"] = r.memory_limit_bytes;
+  j["num_alloc_retries"] = r.num_alloc_retries;
+  j["retries_per_step"] = r.retries_per_step;
+  j["num_device_mallocs"] = r.num_device_mallocs;
+  j["num_device_frees"] = r.num_device_frees;
+  time("exposed_comm_s", r.exposed_comm_s);
+  time("comm_s", r.comm_s);
+  time("overlap_fraction", r.overlap_fraction);
+  time("compute_s", r.compute_s);
+  time("idle_s", r.idle_s);
+  time("data_wait_s", r.data_wait_s);
+  time("host_blocked_s", r.host_blocked_s);
+  j["bound"] = ok ? Json(r.bound) : Json(nullptr);
+  j["bound_reason"] = r.bound_reason;
+  j["ranks"] = r.ranks;
+  j["rank_mode"] = r.rank_mode;
+  j["steps"] = r.steps;
+  j["step_times_s"] = r.step_times_s;
+  j["phases"] = phases_json(r);
+  j["gaps"] = gaps_json(r);
+  j["collectives"] = collectives_json(r);
+  j["kernels"] = kernels_json(r);
+  j["memory"] = memory_json(r);
+  if (r.outcome == "out_of_memory") j["out_of_memory"] = out_of_memory_json(r.out_of_memory);
+  if (r.outcome == "deadlock") j["deadlock"] = r.deadlock;
+  j["assumptions"] = assumptions_json(r);
+  j["warnings"] = r.warnings;
+  return j;
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,155 @@
+#include "cli/report/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/report/table.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+constexpr std::size_t kKernelsShown = 12;
+
+double gap_total(const Report& r) {
+  double total = 0;
+  for (const GapRow& gap : r.gaps) total += gap.total_s;
+  return total;
+}
+
+std::string summary(const Report& r) {
+  Table table({"", "", "", ""}, {0, 1, 2, 3});
+  table.add({"step time", time_text(r.step_time_s), "tokens/s/GPU", count_text(r.tokens_per_s_per_gpu)});
+  if (r.has_peak) {
+    table.add({"MFU", percent_text(r.mfu), "HFU", percent_text(r.hfu)});
+    table.add({"MFU, 6P only", percent_text(r.mfu_6p), "model FLOPs per GPU and step", flops_text(r.model_flops_per_step)});
+  }
+  if (r.memory_limit_bytes > 0) {
+    table.add({"peak allocated", size_text(static_cast<double>(r.peak_allocated_bytes)), "peak reserved",
+               fmt::format("{} of {}", size_text(static_cast<double>(r.peak_reserved_bytes)), size_text(static_cast<double>(r.memory_limit_bytes)))});
+    table.add(
+        {"allocation retries", count_text(static_cast<double>(r.num_alloc_retries)), "device mallocs", count_text(static_cast<double>(r.num_device_mallocs))});
+  }
+  table.add({"communication", time_text(r.comm_s), "exposed", fmt::format("{} ({} hidden)", time_text(r.exposed_comm_s), percent_text(r.overlap_fraction))});
+  return table.render() + fmt::format("  bound by {}: {}\n", r.bound, r.bound_reason);
+}
+
+std::string where_time_goes(const Report& r) {
+  const double step = r.step_time_s;
+  const auto share = [&](double part) { return step > 0 ? part / step : 0; };
+  Table table({"", "time", "share", "gaps", ""}, {0, 4});
+  const double busy = step - gap_total(r);
+  table.add({"kernels", time_text(busy), percent_text(share(busy)), "", bar(share(busy))});
+  std::vector<GapRow> gaps = r.gaps;
+  std::stable_sort(gaps.begin(), gaps.end(), [](const GapRow& a, const GapRow& b) { return a.total_s > b.total_s; });
+  for (const GapRow& gap : gaps) {
+    table.add(
+        {"idle: " + gap.cause, time_text(gap.total_s), percent_text(share(gap.total_s)), count_text(static_cast<double>(gap.count)), bar(share(gap.total_s))});
+  }
+  return "Where the step goes (compute stream)\n" + table.render();
+}
+
+std::string phases(const Report& r) {
+  Table table({"", "span", "compute", "communication", "exposed", "device idle", "host blocked", "data wait"});
+  const auto row = [&](const std::string& name, double span, double compute, double comm, double exposed, double idle, double blocked, double data) {
+    table.add({name, time_text(span), time_text(compute), time_text(comm), time_text(exposed), time_text(idle), time_text(blocked), time_text(data)});
+  };
+  for (const PhaseRow& p : r.phases) row(p.name, p.span_s, p.compute_s, p.comm_s, p.exposed_comm_s, p.idle_s, p.host_blocked_s, p.data_wait_s);
+  row("step", r.step_time_s, r.compute_s, r.comm_s, r.exposed_comm_s, r.idle_s, r.host_blocked_s, r.data_wait_s);
+  return "Phases\n" + table.render();
+}
+
+std::string collectives(const Report& r) {
+  if (r.collectives.empty()) return "";
+  Table table({"", "calls", "size", "on the wire", "exposed"});
+  for (const CollectiveRow& c : r.collectives) {
+    table.add({c.kind, count_text(static_cast<double>(c.calls)), size_text(static_cast<double>(c.bytes)), size_text(c.wire_bytes), time_text(c.exposed_s)});
+  }
+  return "Collectives per step and rank\n" + table.render();
+}
+
+std::string memory(const Report& r) {
+  if (r.memory.empty()) return "";
+  double total = 0;
+  for (const OwnerRow& owner : r.memory) total += static_cast<double>(owner.bytes);
+  Table table({"", "size", "share", ""}, {0, 3});
+  std::vector<OwnerRow> rows = r.memory;
+  std::stable_sort(rows.begin(), rows.end(), [](const OwnerRow& a, const OwnerRow& b) { return a.bytes > b.bytes; });
+  for (const OwnerRow& owner : rows) {
+    const double share = total > 0 ? static_cast<double>(owner.bytes) / total : 0;
+    table.add({owner.owner, size_text(static_cast<double>(owner.bytes)), percent_text(share), bar(share)});
+  }
+  return "Memory at the peak, by what it is for\n" + table.render();
+}
+
+std::string kernels(const Report& r) {
+  if (r.kernels.empty()) return "";
+  Table table({"", "time", "share", "count"});
+  for (std::size_t i = 0; i < std::min(kKernelsShown, r.kernels.size()); ++i) {
+    const KernelRow& k = r.kernels[i];
+    table.add({k.name, time_text(k.total_s), percent_text(r.step_time_s > 0 ? k.total_s / r.step_time_s : 0), count_text(static_cast<double>(k.count))});
+  }
+  const std::string more = r.kernels.size() > kKernelsShown ? fmt::format("  and {} more\n", r.kernels.size() - kKernelsShown) : "";
+  return "Kernels that take most time\n" + table.render() + more;
+}
+
+std::string conventions(const Report& r) {
+  std::string text = "How to read it\n";
+  text += fmt::format("  step time: between the ends of the optimizer of the last two of {} steps; {} rank{}, {}\n", r.steps, r.ranks, r.ranks == 1 ? "" : "s",
+                      r.rank_mode);
+  if (r.has_peak) {
+    const std::string rule = r.flops_convention == "6p"                 ? "6 P, no attention"
+                             : r.flops_convention == "causal_attention" ? "6 P + 6 L h s"
+                                                                        : "6 P + 12 L h s, attention over all pairs";
+    text += fmt::format("  MFU: model FLOPs per token = {} (flops_convention {}), no recomputation, over {}/s; HFU adds recomputation\n", rule,
+                        r.flops_convention, flops_text(r.peak_flops));
+  }
+  return text;
+}
+
+std::string assumptions(const Report& r) {
+  if (r.assumptions.empty()) return "";
+  Table table({"", "", "", ""}, {0, 1, 3});
+  for (const AssumedConstant& a : r.assumptions) table.add({a.profile, a.constant, fmt::format("{:g}", a.value), a.source});
+  return "Assumed constants (no measurement or data sheet behind them; SI units)\n" + table.render();
+}
+
+std::string list(const char* title, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += "  " + line + "\n";
+  return lines.empty() ? "" : title + text;
+}
+
+std::string out_of_memory(const Report& r) {
+  const OutOfMemoryRow& o = r.out_of_memory;
+  const auto size = [](std::int64_t bytes) { return size_text(static_cast<double>(bytes)); };
+  return fmt::format(
+      "OUT OF MEMORY in step {} at {}: {} asks for {} (a segment of {}); {} allocated, {} reserved, {} available to the pool\n"
+      "  reserved but not allocated: {}\n",
+      o.step, time_text(o.time_s), o.buffer, size(o.requested_bytes), size(o.segment_bytes), size(o.allocated_bytes), size(o.reserved_bytes),
+      size(o.limit_bytes), size(o.reserved_bytes - o.allocated_bytes));
+}
+
+}  // namespace
+
+std::string headline(const ScenarioFacts& s) {
+  return fmt::format("{} on {} x {} ({} x {}), {}, sequences of {}, micro-batch {} x {}, {}, recomputation {}, {}", s.model, s.nodes * s.gpus_per_node,
+                     s.device, s.nodes, s.gpus_per_node, s.policy, s.seq_len, s.micro_batch, s.grad_accum, s.precision, s.recompute, s.kernels);
+}
+
+std::string to_text(const Report& r) {
+  std::string text = r.scenario.name.empty() ? "" : r.scenario.name + "\n";
+  text += wrapped(headline(r.scenario), 0);
+  if (!r.scenario.why.empty()) text += wrapped(r.scenario.why, 2);
+  std::vector<std::string> parts;
+  if (r.outcome == "ok") parts = {summary(r), where_time_goes(r), phases(r), collectives(r), memory(r), kernels(r)};
+  else if (r.outcome == "out_of_memory") parts = {out_of_memory(r), memory(r)};
+  else parts = {list("DEADLOCK: who waits for what\n", r.deadlock)};
+  parts.insert(parts.end(), {list("Warnings\n", r.warnings), r.outcome == "ok" ? conventions(r) : "", assumptions(r)});
+  for (const std::string& part : parts) {
+    if (!part.empty()) text += "\n" + part;
+  }
+  return text;
+}
+
+}  // namespace stepcast::cli
