@@ -26,6 +26,7 @@ enum class KernelKind : std::uint8_t {
 enum class AttentionKernel : std::uint8_t { none, flash1, flash2, flash3, triton, efficient };
 
 /// Classes of memory-bound kernel that reach different shares of the DRAM bandwidth.
+/// `indexing`: gathers, scatters and elementwise kernels without vector loads (operands that are slices, transposed or broadcast, as in eager rotary embedding).
 enum class MemoryClass : std::uint8_t { elementwise, normalization, softmax, indexing, copy, optimizer, tiny };
 
 /// The phases of fixed-cost mode (the design's section 6): each is exactly one kernel.
