@@ -1,0 +1,160 @@
+// Fills a report from a finished simulation. Every field is defined in docs/report.md. Test: tests/cli.cmake, tests/unit/report_test.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/predict.hpp"
+#include "program/count.hpp"
+#include "program/model.hpp"
+#include "scenarios/names.hpp"
+#include "trace/breakdown.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+double s(SimTime time) { return to_seconds(time).in(second); }
+
+ScenarioFacts facts(const scenarios::Scenario& scenario) {
+  namespace sc = scenarios;
+  ScenarioFacts f;
+  f.name = scenario.name;
+  f.why = scenario.why;
+  f.model = scenario.model_name.empty() ? "model" : scenario.model_name;
+  f.device = scenario.fixed_costs ? "fixed costs" : scenario.cluster.gpu;
+  f.policy = fmt::format("{} {}", spelled(sc::kFrameworks, scenario.policy.framework), spelled(sc::kShardings, scenario.policy.sharding));
+  f.precision = hw::name(scenario.precision.param);
+  f.recompute = spelled(sc::kRecomputeModes, scenario.recompute.mode);
+  f.kernels = scenario.fixed_costs
+                  ? "fixed costs"
+                  : fmt::format("{}, {} attention", spelled(sc::kKernelSets, scenario.kernels.set), spelled(sc::kAttentions, scenario.kernels.attention));
+  f.nodes = scenario.cluster.nodes;
+  f.gpus_per_node = scenario.cluster.gpus_per_node;
+  f.seq_len = scenario.batch.seq_len;
+  f.micro_batch = scenario.batch.micro_batch;
+  f.grad_accum = scenario.batch.grad_accum;
+  f.parameters = program::parameters(scenario.model);
+  return f;
+}
+
+program::FlopsConvention convention_of(scenarios::FlopsConvention convention) {
+  switch (convention) {
+    case scenarios::FlopsConvention::causal_attention: return program::FlopsConvention::causal_attention;
+    case scenarios::FlopsConvention::parameters_only: return program::FlopsConvention::six_p;
+    case scenarios::FlopsConvention::full_attention: break;
+  }
+  return program::FlopsConvention::full_attention;
+}
+
+void fill_flops(const scenarios::Scenario& scenario, const program::Program& program, const hw::CostModel* model, Report& r) {
+  const auto convention = convention_of(scenario.run.flops_convention);
+  const auto per_step = [&](program::FlopsConvention c) {
+    return r.tokens_per_step_per_gpu * program::model_flops_per_token(scenario.model, r.scenario.parameters, scenario.batch.seq_len, c);
+  };
+  r.flops_convention = program::name(convention);
+  r.has_peak = model != nullptr;
+  if (!model) return;
+  const program::Range last = program.steps.back();
+  const Flops step = per_step(convention), hardware = step + program::recomputed_flops(program, last, convention);
+  const FlopsPerSecond peak = model->peak(scenario.precision.param);
+  r.peak_flops = peak.si();
+  r.model_flops_per_step = step.in(flop);
+  r.hardware_flops_per_step = hardware.in(flop);
+  r.executed_flops_per_step = program::count(program, last).executed.in(flop);
+  if (r.step_time_s <= 0) return;
+  const Flops possible = peak * Seconds(r.step_time_s);
+  r.mfu = step / possible;
+  r.hfu = hardware / possible;
+  r.mfu_6p = per_step(program::FlopsConvention::six_p) / possible;
+}
+
+void fill_step_times(const sim::Result& result, Report& r) {
+  SimTime before{};
+  for (const SimTime end : result.step_end) {
+    r.step_times_s.push_back(s(end - before));
+    before = end;
+  }
+  r.step_time_s = r.step_times_s.empty() ? 0 : r.step_times_s.back();
+  if (r.step_time_s > 0) r.tokens_per_s_per_gpu = r.tokens_per_step_per_gpu / r.step_time_s;
+}
+
+void fill_collectives(const program::Program& program, const trace::Breakdown* breakdown, Report& r) {
+  const program::Counts counts = program::count(program, program.steps.back());
+  for (std::size_t kind = 0; kind < counts.collectives.size(); ++kind) {
+    const program::CollectiveCount& c = counts.collectives[kind];
+    if (c.calls == 0) continue;
+    r.collectives.push_back(
+        {hw::name(static_cast<hw::CollectiveKind>(kind)), c.calls, c.bytes, c.wire_bytes.in(byte), breakdown ? s(breakdown->exposed_by_kind[kind]) : 0});
+  }
+}
+
+void fill_breakdown(const trace::Breakdown& b, Report& r) {
+  r.compute_s = s(b.total.compute);
+  r.comm_s = s(b.total.collective);
+  r.exposed_comm_s = s(b.total.exposed);
+  r.overlap_fraction = r.comm_s > 0 ? 1 - r.exposed_comm_s / r.comm_s : 0;
+  r.idle_s = s(b.total.idle);
+  r.data_wait_s = s(b.total.data_wait);
+  r.host_blocked_s = s(b.total.host_blocked);
+  static constexpr const char* kPhases[] = {"other", "forward", "backward", "optimizer"};
+  for (std::size_t p = 1; p <= b.phases.size(); ++p) {
+    const std::size_t phase = p % b.phases.size();  // "other" last, and only if there is any
+    const trace::Times& t = b.phases[phase];
+    if (phase != 0 || t.span > SimTime{})
+      r.phases.push_back({kPhases[phase], s(t.span), s(t.compute), s(t.collective), s(t.exposed), s(t.idle), s(t.host_blocked), s(t.data_wait)});
+  }
+  for (std::size_t cause = 0; cause < b.causes.size(); ++cause) {
+    const trace::CauseTotal& total = b.causes[cause];
+    if (total.count > 0) r.gaps.push_back({trace::name(static_cast<trace::GapCause>(cause)), total.count, s(total.total)});
+  }
+  for (const auto& kernel : b.kernels) r.kernels.push_back({kernel.name, kernel.count, s(kernel.total)});
+}
+
+void fill_memory(const sim::Result& result, Report& r) {
+  r.peak_allocated_bytes = result.peak_allocated;
+  r.peak_reserved_bytes = result.peak_reserved;
+  r.num_alloc_retries = result.memory.retries;
+  r.num_device_mallocs = result.memory.device_mallocs;
+  r.num_device_frees = result.memory.device_frees;
+  r.retries_per_step = result.retries_per_step;
+  for (std::size_t owner = 0; owner < program::kOwners; ++owner) {
+    if (result.peak_by_owner[owner] > 0) r.memory.push_back({program::name(static_cast<program::Owner>(owner)), result.peak_by_owner[owner]});
+  }
+}
+
+void add_assumed(const hw::Profile& profile, Report& r) {
+  for (const auto& [name, constant] : profile.constants) {
+    if (constant.origin == hw::Origin::assumed) r.assumptions.push_back({profile.name, name, constant.source, constant.value});
+  }
+}
+
+OutOfMemoryRow out_of_memory(const sim::OutOfMemory& o) { return {o.buffer, o.requested, o.segment, o.allocated, o.reserved, o.limit, o.step, s(o.time)}; }
+
+}  // namespace
+
+Report make_report(const scenarios::Scenario& scenario, const program::Program& program, const sim::Result& result, const hw::CostModel* model) {
+  static constexpr const char* kOutcomes[] = {"ok", "out_of_memory", "deadlock"};
+  Report r;
+  r.outcome = kOutcomes[static_cast<std::size_t>(result.outcome)];
+  r.scenario = facts(scenario);
+  r.ranks = scenarios::ranks(scenario);
+  r.rank_mode = spelled(scenarios::kRanks, scenario.run.ranks);
+  r.steps = scenario.run.steps;
+  r.tokens_per_step_per_gpu = static_cast<double>(program::tokens(scenario.batch) * scenario.batch.grad_accum);
+  const bool ok = result.outcome == sim::Outcome::ok;
+  if (ok) fill_step_times(result, r);
+  fill_flops(scenario, program, model, r);
+  fill_memory(result, r);
+  std::optional<trace::Breakdown> breakdown;
+  if (ok) breakdown = trace::break_down(result.trace, result.trace.ranks.front(), scenario.run.steps - 1);
+  if (breakdown) fill_breakdown(*breakdown, r);
+  fill_collectives(program, breakdown ? &*breakdown : nullptr, r);
+  if (ok) set_bound(r);
+  if (result.outcome == sim::Outcome::out_of_memory) r.out_of_memory = out_of_memory(result.out_of_memory);
+  r.deadlock = result.deadlock;
+  if (!model) return r;
+  add_assumed(model->gpu(), r);
+  add_assumed(model->cluster().node, r);
+  return r;
+}
+
+}  // namespace stepcast::cli

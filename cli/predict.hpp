@@ -1,0 +1,30 @@
+// From a scenario to a report: program, prices, simulation, breakdown. The one way that every forecasting command goes. Test: tests/cli.cmake.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/report/report.hpp"
+#include "program/program.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/simulate.hpp"
+
+namespace stepcast::cli {
+
+struct Prediction {
+  scenarios::Scenario scenario;
+  program::Program program;
+  sim::Result result;  // with the trace of the recorded steps
+  Report report;
+};
+
+/// Runs the scenario. Out of memory and deadlock are outcomes in the report. `warnings` from reading the scenario are passed on. Throws InputError.
+Prediction predict(const scenarios::Scenario& scenario, std::vector<std::string> warnings = {});
+
+/// Report of a finished simulation; `gpu` and `cluster` are null in fixed-cost mode.
+Report make_report(const scenarios::Scenario& scenario, const program::Program& program, const sim::Result& result, const hw::CostModel* model);
+
+/// `run --json`: the report with the resolved scenario beside it.
+nlohmann::ordered_json json_of(const Prediction& prediction);
+
+}  // namespace stepcast::cli

@@ -1,0 +1,29 @@
+#include "cli/publish.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/output_folder.hpp"
+#include "cli/report/text.hpp"
+#include "trace/chrome_writer.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+const std::vector<std::string>& names() {
+  static const std::vector<std::string> kNames = {"report.json", "report.txt", "trace.json.gz"};
+  return kNames;
+}
+
+}  // namespace
+
+void check_folder(const std::string& folder, bool force) { OutputFolder(folder, names(), force); }
+
+void publish(const Prediction& prediction, const std::string& folder, bool force) {
+  OutputFolder out(folder, names(), force);
+  out.stage("report.json", json_of(prediction).dump(2) + "\n");
+  out.stage("report.txt", to_text(prediction.report));
+  if (prediction.report.outcome == "ok") trace::write_chrome_gz(prediction.result.trace, out.staged_path("trace.json.gz").string());
+  out.publish();
+}
+
+}  // namespace stepcast::cli

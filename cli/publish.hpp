@@ -1,0 +1,15 @@
+// Writes report.json, report.txt and trace.json.gz of a prediction into the folder of --out. Test: tests/cli.cmake.
+#pragma once
+
+#include <string>
+
+#include "cli/predict.hpp"
+
+namespace stepcast::cli {
+
+/// Refuses a folder that can't be used, before the work is done. Throws InputError.
+void check_folder(const std::string& folder, bool force);
+/// Writes the files under temporary names, then renames them. An out-of-memory run has no trace of steps and gets none. Throws InputError, std::system_error.
+void publish(const Prediction& prediction, const std::string& folder, bool force);
+
+}  // namespace stepcast::cli

@@ -1,0 +1,128 @@
+// `stepcast show`: the scenario as it will run, its units and what a step holds. docs/commands.md; test: tests/cli.cmake.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/load.hpp"
+#include "cli/report/table.hpp"
+#include "program/build.hpp"
+#include "program/count.hpp"
+#include "program/model.hpp"
+#include "program/units.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  ScenarioChoice choice;
+  OutputChoice output;
+  bool resolved = false;
+};
+
+std::vector<program::Unit> units_of(const scenarios::Scenario& scenario) {
+  program::Builder builder;
+  return program::make_units(scenarios::step_spec(scenario), builder);
+}
+
+std::int64_t unit_parameters(const program::ModelShape& model, const program::Unit& unit) {
+  return unit.root ? program::root_parameters(model) : unit.block_count * program::parameters_per_block(model);
+}
+
+/// Sizes of a unit in bytes: what each rank owns of the master copy, and the gathered parameters.
+Json unit_json(const scenarios::Scenario& scenario, const program::Unit& unit) {
+  return {{"name", unit.name},
+          {"blocks", unit.block_count},
+          {"parameters", unit_parameters(scenario.model, unit)},
+          {"tensors", unit.tensors},
+          {"shard_elements", unit.flat.shard},
+          {"shard_bytes", unit.flat.shard * hw::bytes_per_element(scenario.precision.master)},
+          {"gathered_bytes", unit.flat.padded() * hw::bytes_per_element(scenario.precision.param)}};
+}
+
+Json counts_json(const program::Program& program) {
+  const program::Counts c = program::count(program, program.steps.back());
+  Json collectives = Json::object();
+  for (std::size_t kind = 0; kind < c.collectives.size(); ++kind) {
+    const program::CollectiveCount& total = c.collectives[kind];
+    if (total.calls > 0)
+      collectives[hw::name(static_cast<hw::CollectiveKind>(kind))] = {
+          {"calls", total.calls}, {"bytes", total.bytes}, {"wire_bytes", total.wire_bytes.in(byte)}};
+  }
+  Json host = Json::object();
+  for (std::size_t work = 1; work < c.host_work.size(); ++work) {
+    if (c.host_work[work] > 0) host[program::name(static_cast<hw::HostWork>(work))] = c.host_work[work];
+  }
+  return {{"ops", program.steps.back().end - program.steps.back().begin},
+          {"launches", c.launches},
+          {"executed_flops", c.executed.in(flop)},
+          {"recomputed_flops", c.recomputed.in(flop)},
+          {"dram_bytes", c.dram.in(byte)},
+          {"allocations", c.allocations},
+          {"host_waits", c.host_waits},
+          {"collectives", collectives},
+          {"host_work", host}};
+}
+
+Json show_json(const scenarios::Scenario& scenario) {
+  Json units = Json::array();
+  for (const program::Unit& unit : units_of(scenario)) units.push_back(unit_json(scenario, unit));
+  const std::int64_t parameters = program::parameters(scenario.model);
+  return {{"scenario", scenarios::to_json(scenario)},
+          {"parameters", parameters},
+          {"active_parameters", parameters},  // all of them: no mixture of experts
+          {"parameters_per_block", program::parameters_per_block(scenario.model)},
+          {"matmul_parameters", program::matmul_parameters(scenario.model)},
+          {"units", units},
+          {"step", counts_json(program::build_program(scenarios::step_spec(scenario), scenario.run.steps))}};
+}
+
+std::string show_text(const scenarios::Scenario& scenario) {
+  const Json j = show_json(scenario);
+  const auto number = [](const Json& value) { return count_text(value.get<double>()); };
+  const auto size = [](const Json& value) { return size_text(value.get<double>()); };
+  std::string text = scenario.name + "\n" + wrapped(scenario.why, 2) + "\n";
+  text += fmt::format("Parameters {}, per block {}\n\nUnits\n", number(j["parameters"]), number(j["parameters_per_block"]));
+  Table units({"", "blocks", "parameters", "shard per rank", "gathered"});
+  for (const Json& unit : j["units"]) {
+    units.add({unit["name"].get<std::string>(), number(unit["blocks"]), number(unit["parameters"]), size(unit["shard_bytes"]), size(unit["gathered_bytes"])});
+  }
+  const Json& step = j["step"];
+  Table counts({"", ""});
+  counts.add({"kernel launches", number(step["launches"])});
+  counts.add({"FLOPs executed", flops_text(step["executed_flops"].get<double>())});
+  counts.add({"DRAM traffic", size(step["dram_bytes"])});
+  counts.add({"allocations", number(step["allocations"])});
+  counts.add({"host waits", number(step["host_waits"])});
+  for (const auto& [kind, total] : step["collectives"].items()) counts.add({kind, fmt::format("{} of {}", number(total["calls"]), size(total["bytes"]))});
+  return text + units.render() + "\nOne step on one rank\n" + counts.render();
+}
+
+Exit show(const Options& options) {
+  const Loaded loaded = load(options.choice);
+  for (const std::string& warning : loaded.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
+  if (options.output.json) print(show_json(loaded.scenario).dump(2) + "\n");
+  else if (options.resolved) print(scenarios::to_json_text(loaded.scenario) + "\n");
+  else print(show_text(loaded.scenario));
+  return Exit::ok;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("show", "Show a scenario: its units and counts, or every setting as it will run");
+  options->choice.add_to(*command);
+  options->output.add_json(*command);
+  command->add_flag("--resolved", options->resolved, "The whole scenario as it will run; it can be read again");
+  command->footer(
+      "Examples:\n  stepcast show 7b-32xa100\n  stepcast show 7b-32xa100 --resolved > full.json\n  stepcast show --model config.json --cluster dgx-a100-4 "
+      "--json");
+  command->callback([options, &action] { action = [options] { return show(*options); }; });
+}
+
+}  // namespace stepcast::cli
