@@ -107,6 +107,7 @@ void Engine::retire(Rank& rank, std::uint32_t s) {
 void Engine::start_kernel(Rank& rank, std::uint32_t s) {
   Stream& stream = rank.streams[s];
   stream.state = Stream::State::running;
+  rank.running |= 1u << s;
   stream.begin = stream.updated = now_;
   stream.remaining = prices_.kernels[rank.program->ops[stream.queue.front().op].id].alone;
   stream.speed = 0;  // so that retiming sets the first end
@@ -120,27 +121,38 @@ void Engine::end_kernel(Rank& rank, std::uint32_t s) {
   if (recorded(rank)) recorder_.device(op, item, op.stream, stream.begin, now_);
   if (op.stream == program::Stream::compute) result_.step_end[item.step] = std::max(result_.step_end[item.step], now_);
   stream.state = Stream::State::idle;
+  rank.running &= ~(1u << s);
   retire(rank, s);
   rank.dirty |= 1u << s;
   retime_kernels(rank);
 }
 
-/// Speeds of the running kernels: a collective slows each by its own ratio, and together they can't take more than the DRAM gives.
+/// The kernel at the head of a stream as a flow: a collective slows it by its own ratio, and it takes its share of the DRAM.
+Flow Engine::kernel_flow(Rank& rank, std::uint32_t s) const {
+  const PriceList::Kernel& price = prices_.kernels[rank.program->ops[rank.streams[s].queue.front().op].id];
+  Flow flow;
+  flow.limit = rank.active_collectives > 0 ? 1 / (1 + price.nccl_slowdown) : 1;
+  flow.demand[static_cast<std::size_t>(Resource::dram)] = price.dram_share;
+  return flow;
+}
+
+/// Speeds of the running kernels, together no more than the DRAM gives. One alone, the usual case, runs at its limit.
 void Engine::retime_kernels(Rank& rank) {
-  std::array<Flow, program::kStreams> flows;
-  std::array<std::uint32_t, program::kStreams> running{};
-  std::size_t count = 0;
-  for (std::uint32_t s = 0; s < program::kStreams; ++s) {
-    if (rank.streams[s].state != Stream::State::running) continue;
-    const PriceList::Kernel& price = prices_.kernels[rank.program->ops[rank.streams[s].queue.front().op].id];
-    Flow& flow = flows[count];
-    flow.limit = rank.active_collectives > 0 ? 1 / (1 + price.nccl_slowdown) : 1;
-    flow.demand[static_cast<std::size_t>(Resource::dram)] = price.dram_share;
-    flow.speed = flow.limit;
-    running[count++] = s;
+  if (rank.running == 0) return;
+  if ((rank.running & (rank.running - 1)) == 0) {
+    const auto s = static_cast<std::uint32_t>(__builtin_ctz(rank.running));
+    return set_speed(rank, s, kernel_flow(rank, s).limit);
   }
-  if (count > 1) share(std::span(flows).first(count));
-  for (std::size_t i = 0; i < count; ++i) set_speed(rank, running[i], flows[i].speed);
+  std::array<Flow, program::kStreams> flows;
+  std::array<std::uint32_t, program::kStreams> streams{};
+  std::size_t count = 0;
+  for (std::uint32_t left = rank.running; left != 0; left &= left - 1) {
+    streams[count] = static_cast<std::uint32_t>(__builtin_ctz(left));
+    flows[count] = kernel_flow(rank, streams[count]);
+    ++count;
+  }
+  share(std::span(flows).first(count));
+  for (std::size_t i = 0; i < count; ++i) set_speed(rank, streams[i], flows[i].speed);
 }
 
 void Engine::set_speed(Rank& rank, std::uint32_t s, double speed) {

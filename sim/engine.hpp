@@ -14,6 +14,7 @@
 #include "sim/event_queue.hpp"
 #include "sim/rank.hpp"
 #include "sim/recorder.hpp"
+#include "sim/sharing.hpp"
 #include "sim/simulate.hpp"
 
 namespace stepcast::sim {
@@ -67,6 +68,7 @@ class Engine {
   void start_collective(std::uint32_t group);
   void end_collective(std::uint32_t group);
   void end_collective_on(Rank& rank, const Group& group);
+  [[nodiscard]] Flow kernel_flow(Rank& rank, std::uint32_t stream) const;
   void retime_kernels(Rank& rank);
   void set_speed(Rank& rank, std::uint32_t stream, double speed);
   void retime_collectives(const Group& changed);

@@ -19,9 +19,10 @@ void Engine::run_host(Rank& rank) {
       const SimTime begin = host.time;
       host.time += host_cost(op);
       host.paid = true;
-      if (recorded(rank) && op.kind != OpKind::launch && op.kind != OpKind::collective && host.time != begin) recorder_.host_work(op, begin, host.time);
+      if (op.kind == OpKind::host_work && recorded(rank)) recorder_.host_work(op, begin, host.time);
     }
     if (needs_device_state(rank, op) && !reach_now(rank)) return;
+    ++result_.events;
     if (!execute(rank, op)) return;
     host.paid = host.drained = false;
     ++host.pc;

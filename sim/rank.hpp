@@ -102,6 +102,7 @@ struct Rank {
   const program::Program* program = nullptr;
   std::uint32_t dirty = 0;               // streams whose head may be able to move
   std::uint32_t active_collectives = 0;  // transferring now
+  std::uint32_t running = 0;             // streams that run a kernel, one bit each
   Host host;
   std::array<Stream, program::kStreams> streams;
   std::array<std::uint32_t, program::kCommunicators> issued{}, next{};  // collectives issued, and the next to run, per communicator

@@ -1,6 +1,7 @@
 // Names are laid out once: kernels' ops, collectives, host work, waits, marks; a slice refers to them by index.
 #include "sim/recorder.hpp"
 
+#include <algorithm>
 #include <string>
 
 namespace stepcast::sim {
@@ -21,6 +22,12 @@ Recorder::Recorder(const program::Program& program, const Options& options) : pr
   trace_.world_size = options.ranks > 1 ? options.ranks : options.world_size;
   trace_.first_recorded_step = static_cast<std::uint8_t>(options.record_from_step);
   name_everything();
+  // A recorded step has at most three slices per call, and one memory sample.
+  const std::size_t steps = program.steps.size() - std::min(program.steps.size(), static_cast<std::size_t>(std::max(options.record_from_step, 0)));
+  const std::size_t calls = program.steps.empty() ? 0 : program.steps.back().end - program.steps.back().begin;
+  trace_.ranks[0].slices.reserve(steps * calls * (options.record_host ? 2 : 1));
+  if (options.record_host) trace_.ranks[0].memory.reserve(steps * calls / 2);
+  contexts_.reserve(program.steps.size() * program.marks.size());
 }
 
 void Recorder::name_everything() {
@@ -140,7 +147,7 @@ void Recorder::device(const program::Op& op, const Item& item, program::Stream s
 }
 
 void Recorder::memory(SimTime now, std::int64_t delta, std::uint64_t address, const memory::Statistics& statistics) {
-  if (on()) trace_.ranks[0].memory.push_back({now, delta, statistics.allocated, statistics.reserved, address});
+  if (on() && options_.record_host) trace_.ranks[0].memory.push_back({now, delta, statistics.allocated, statistics.reserved, address});
 }
 
 void Recorder::step_end(std::uint32_t step, SimTime now) {
