@@ -41,10 +41,10 @@ struct CachingAllocator::State {
   void flush();
 
   // Constants of a run, worked out once from the settings.
-  std::int64_t limit;           // bytes that may be reserved
-  std::int64_t max_split;       // the largest integer if there is no limit
+  std::int64_t limit;      // bytes that may be reserved
+  std::int64_t max_split;  // the largest integer if there is no limit
   std::int64_t divisions;
-  std::int64_t gc_above;        // collect garbage when more than this is reserved; the largest integer = off
+  std::int64_t gc_above;  // collect garbage when more than this is reserved; the largest integer = off
   bool expandable;
   int streams;
 

@@ -12,14 +12,14 @@ namespace stepcast::memory {
 
 struct Block {
   std::int64_t size = 0;
-  std::int64_t requested = 0;   // bytes before rounding, while handed out
+  std::int64_t requested = 0;  // bytes before rounding, while handed out
   std::uint64_t address = 0;
-  std::uint64_t uses = 0;       // bit s: record_stream named stream s
-  std::int64_t freed_at = 0;    // large-pool lookups when it entered its free list: the clock of garbage collection
-  BlockId prev = kNoBlock, next = kNoBlock;   // neighbours in the segment
+  std::uint64_t uses = 0;                               // bit s: record_stream named stream s
+  std::int64_t freed_at = 0;                            // large-pool lookups when it entered its free list: the clock of garbage collection
+  BlockId prev = kNoBlock, next = kNoBlock;             // neighbours in the segment
   std::array<BlockId, 2> children{kNoBlock, kNoBlock};  // before and after it, in the tree of a free list
-  std::uint16_t list = 0;       // free list that it belongs to: 2 * stream + (small pool)
-  std::uint8_t events = 0;      // outstanding events of a deferred free, one per stream at most
+  std::uint16_t list = 0;                               // free list that it belongs to: 2 * stream + (small pool)
+  std::uint8_t events = 0;                              // outstanding events of a deferred free, one per stream at most
   BlockState state = BlockState::free;
 
   [[nodiscard]] BlockId* child(bool after) { return &children[after ? 1 : 0]; }

@@ -1,3 +1,5 @@
+// The order of the tries and the public calls; what the tries release is in reclaim.cpp. Rules: docs/caching_allocator.md, "The tries".
+// Tests: tests/unit/caching_allocator_test.cpp, tests/model/allocator_traces_test.cpp.
 #include "memory/caching_allocator.hpp"
 
 #include <algorithm>
@@ -97,7 +99,12 @@ namespace {
 /// What the device did in one call: the difference of the running counters.
 class DeviceCalls {
  public:
-  explicit DeviceCalls(const Heap& heap) : heap_(heap), mallocs_(heap.statistics.device_mallocs), frees_(heap.statistics.device_frees), released_(heap.released), reserved_(heap.statistics.reserved) {}
+  explicit DeviceCalls(const Heap& heap)
+      : heap_(heap),
+        mallocs_(heap.statistics.device_mallocs),
+        frees_(heap.statistics.device_frees),
+        released_(heap.released),
+        reserved_(heap.statistics.reserved) {}
 
   [[nodiscard]] Outcome noted(Outcome outcome, std::int64_t asked) const {
     outcome.device_mallocs = static_cast<std::int32_t>(heap_.statistics.device_mallocs - mallocs_);
@@ -177,8 +184,14 @@ std::vector<BlockInfo> CachingAllocator::snapshot() const {
     const Block& block = table[id];
     if (block.state == BlockState::gone) continue;
     const bool live = block.state == BlockState::allocated || block.state == BlockState::pending;
-    infos.push_back({.block = static_cast<BlockId>(id), .address = block.address, .size = block.size, .requested = live ? block.requested : 0,
-                     .stream = stream_of_list(block.list), .small_pool = is_small_list(block.list), .begins_segment = block.prev == kNoBlock, .state = block.state});
+    infos.push_back({.block = static_cast<BlockId>(id),
+                     .address = block.address,
+                     .size = block.size,
+                     .requested = live ? block.requested : 0,
+                     .stream = stream_of_list(block.list),
+                     .small_pool = is_small_list(block.list),
+                     .begins_segment = block.prev == kNoBlock,
+                     .state = block.state});
   }
   std::sort(infos.begin(), infos.end(), [](const BlockInfo& a, const BlockInfo& b) { return a.address < b.address; });
   return infos;

@@ -11,10 +11,10 @@
 namespace stepcast::memory {
 
 struct Settings {
-  std::optional<std::int64_t> max_split_size;   // bytes, above 20 MiB; absent = no limit
-  std::int64_t roundup_power2_divisions = 0;    // a power of two; 0 or 1 = off
-  std::optional<double> memory_fraction;        // of the device, above 0 and at most 1
-  double garbage_collection_threshold = 0;      // 0 = off; acts only together with memory_fraction
+  std::optional<std::int64_t> max_split_size;  // bytes, above 20 MiB; absent = no limit
+  std::int64_t roundup_power2_divisions = 0;   // a power of two; 0 or 1 = off
+  std::optional<double> memory_fraction;       // of the device, above 0 and at most 1
+  double garbage_collection_threshold = 0;     // 0 = off; acts only together with memory_fraction
   bool expandable_segments = false;
 };
 
@@ -49,9 +49,9 @@ struct Outcome {
   enum class Kind : std::uint8_t { done, must_drain, out_of_memory };
   Kind kind = Kind::done;
   BlockId block = kNoBlock;
-  std::int64_t bytes = 0;          // size of the block handed out
-  std::int64_t segment_bytes = 0;  // the device allocation that was asked for (expandable: the bytes mapped, or that a fresh mapping needs); 0 on a cache hit
-  std::int64_t released_bytes = 0; // given back to the device in this call
+  std::int64_t bytes = 0;           // size of the block handed out
+  std::int64_t segment_bytes = 0;   // the device allocation that was asked for (expandable: the bytes mapped, or that a fresh mapping needs); 0 on a cache hit
+  std::int64_t released_bytes = 0;  // given back to the device in this call
   std::int32_t device_mallocs = 0, device_frees = 0;
 };
 

@@ -1,3 +1,4 @@
+// Search, mapping and unmapping of pages. Rules: docs/caching_allocator.md, "Expandable segments". Test: tests/unit/expandable_ranges_test.cpp.
 #include "memory/expandable_ranges.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Treap operations on the blocks' own links. Rules: docs/caching_allocator.md, "Best fit". Test: tests/property/free_list_test.cpp.
 #include "memory/free_list.hpp"
 
 namespace stepcast::memory {

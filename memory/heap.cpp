@@ -1,3 +1,4 @@
+// Moves of a block between its states, each with its counters. Rules: docs/caching_allocator.md, "Counters". Test: tests/property/allocator_property_test.cpp.
 #include "memory/heap.hpp"
 
 namespace stepcast::memory {

@@ -1,3 +1,4 @@
+// Runs a history through an allocator whose events finish when the history says so. Rules: docs/caching_allocator.md, "Replay". Test: tests/unit/replay_test.cpp.
 #include "memory/replay.hpp"
 
 #include <algorithm>

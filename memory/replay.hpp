@@ -22,9 +22,9 @@ struct ReplayOp {
 };
 
 struct Replay {
-  std::vector<Statistics> after;       // one row per operation
-  std::vector<std::size_t> oom;        // indices of the mallocs that failed; later operations on their ids have no effect
-  Statistics peak;                     // largest value that each counter had after an operation
+  std::vector<Statistics> after;  // one row per operation
+  std::vector<std::size_t> oom;   // indices of the mallocs that failed; later operations on their ids have no effect
+  Statistics peak;                // largest value that each counter had after an operation
 };
 
 /// The device is idle after every flush, so all events that were outstanding are done. Throws InputError at /ops/<index> of `file` for an operation on an

@@ -47,9 +47,7 @@ TEST_CASE("recorded allocator traces give the recorded counters after every oper
     const memory::Replay replayed = memory::replay(trace.ops, trace.settings, trace.device_bytes, trace.streams, trace.id);
     REQUIRE(trace.after.size() == trace.ops.size());
     const std::size_t i = first_difference(trace, replayed);
-    if (i < trace.after.size()) {
-      FAIL_CHECK(trace.id << ", operation " << i << ": expected " << show(trace.after[i]) << "got " << show(replayed.after[i]));
-    }
+    if (i < trace.after.size()) { FAIL_CHECK(trace.id << ", operation " << i << ": expected " << show(trace.after[i]) << "got " << show(replayed.after[i])); }
     CHECK(replayed.oom == trace.oom);
     operations += trace.ops.size();
   }

@@ -1,3 +1,4 @@
+// Strict reader of the trace file: an unknown setting, operation or column is an error, so that no trace is replayed half.
 #include "support/alloc_traces.hpp"
 
 #include <fstream>

@@ -1,3 +1,4 @@
+// The recount behind `audit`, and a driver that decodes settings and operations from bytes. Rules: docs/caching_allocator.md.
 #include "support/allocator_ops.hpp"
 
 #include <algorithm>

@@ -103,7 +103,7 @@ TEST_CASE("a block used on another stream comes back only when a later malloc fi
   hand.events.finished[0] = 1;
   CHECK(hand.malloc(30 * kMiB, 1).device_mallocs == 1);  // one outstanding
   hand.events.finished[2] = 1;
-  CHECK(hand.now().active == 90 * kMiB);                 // done, but nobody has asked yet
+  CHECK(hand.now().active == 90 * kMiB);  // done, but nobody has asked yet
   CHECK(hand.malloc(30 * kMiB, 1).device_mallocs == 0);
   CHECK(hand.now().active == 90 * kMiB);
 }
@@ -173,15 +173,15 @@ TEST_CASE("max_split: a request below it may not take an oversize block, and onl
   hand.free(hand.malloc(40 * kMiB));
   CHECK(hand.malloc(30 * kMiB).device_mallocs == 1);  // the 40 MiB block is refused
   CHECK(hand.now().reserved == 70 * kMiB);
-  CHECK(hand.malloc(36 * kMiB).bytes == 40 * kMiB);   // an oversize request takes it, and does not split it although 4 MiB remain
+  CHECK(hand.malloc(36 * kMiB).bytes == 40 * kMiB);  // an oversize request takes it, and does not split it although 4 MiB remain
   CHECK(hand.now().inactive_split == 0);
 }
 
 TEST_CASE("max_split: an oversize request takes no block that is 20 MiB or more larger") {
   HandAllocator hand(1024 * kMiB, max_split(32 * kMiB));
   hand.free(hand.malloc(60 * kMiB));
-  CHECK(hand.malloc(40 * kMiB).device_mallocs == 1);          // 60 >= 40 + 20
-  CHECK(hand.malloc(40 * kMiB + 512).device_mallocs == 0);    // 60 < 40 + 20 + 512 B
+  CHECK(hand.malloc(40 * kMiB).device_mallocs == 1);        // 60 >= 40 + 20
+  CHECK(hand.malloc(40 * kMiB + 512).device_mallocs == 0);  // 60 < 40 + 20 + 512 B
 }
 
 TEST_CASE("max_split: 512 MiB change nothing for gathered blocks of 386 MiB") {
@@ -246,11 +246,11 @@ TEST_CASE("garbage collection gives back the blocks that have been free for at l
   settings.garbage_collection_threshold = 0.5;  // of 200 MiB: collect above 100 MiB
   HandAllocator hand(200 * kMiB, settings);
   const Outcome a = hand.malloc(40 * kMiB), b = hand.malloc(44 * kMiB), c = hand.malloc(36 * kMiB);  // 120 MiB; nothing free while they are asked for
-  hand.free(a);                              // free since lookup 3
+  hand.free(a);                                                                                      // free since lookup 3
   const Outcome probe = hand.malloc(38 * kMiB);  // lookup 4 takes a again, which keeps its 2 MiB rest split off
-  hand.free(b);                              // since 4
-  hand.free(probe);                          // since 4, merged with the rest
-  hand.free(hand.malloc(30 * kMiB, 1));      // lookup 5: ages 1 and 1, mean 1, both go back to come under 100; the new block is free since 5
+  hand.free(b);                                  // since 4
+  hand.free(probe);                              // since 4, merged with the rest
+  hand.free(hand.malloc(30 * kMiB, 1));          // lookup 5: ages 1 and 1, mean 1, both go back to come under 100; the new block is free since 5
   CHECK(hand.now().device_frees == 2);
   CHECK(hand.now().reserved == (36 + 30) * kMiB);
   CHECK(hand.now().retries == 0);
@@ -263,11 +263,11 @@ TEST_CASE("garbage collection spares the younger blocks if the older ones suffic
   settings.garbage_collection_threshold = 0.5;
   HandAllocator hand(200 * kMiB, settings);
   const Outcome a = hand.malloc(60 * kMiB), b = hand.malloc(30 * kMiB), c = hand.malloc(20 * kMiB);  // 110 MiB, lookups 1 to 3
-  hand.free(c);                          // free since lookup 3
-  hand.free(hand.malloc(20 * kMiB));     // lookup 4 takes c; free since 4
-  hand.free(b);                          // free since 4
-  CHECK(hand.malloc(18 * kMiB).bytes == 18 * kMiB);  // lookup 5: a piece of c, whose rest can't go back
-  hand.free(a);                          // free since 5
+  hand.free(c);                                                                                      // free since lookup 3
+  hand.free(hand.malloc(20 * kMiB));                                                                 // lookup 4 takes c; free since 4
+  hand.free(b);                                                                                      // free since 4
+  CHECK(hand.malloc(18 * kMiB).bytes == 18 * kMiB);                                                  // lookup 5: a piece of c, whose rest can't go back
+  hand.free(a);                                                                                      // free since 5
   CHECK(hand.malloc(70 * kMiB).kind == Kind::done);  // lookup 6: ages b 2, a 1, mean 1.5; b's 30 MiB reach the 10 MiB wanted
   CHECK(hand.now().device_frees == 1);
   CHECK(hand.now().reserved == (60 + 20 + 70) * kMiB);

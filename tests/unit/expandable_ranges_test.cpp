@@ -76,14 +76,14 @@ TEST_CASE("a request may span several holes with free memory between them: one d
   CHECK(hand.drained(150 * kMiB, 1).kind == Kind::out_of_memory);  // 40 + 40 go back (0..40 and 80..120): 60 stay, 60 + 160 > 200
   CHECK(hand.now().reserved == 60 * kMiB);
   CHECK(hand.now().device_frees == 2);
-  hand.free(b);                                                    // 40..80 free now, between the holes 0..40 and 80..120
+  hand.free(b);  // 40..80 free now, between the holes 0..40 and 80..120
   const Outcome wide = hand.malloc(110 * kMiB);
   CHECK(wide.device_mallocs == 2);
   CHECK(wide.segment_bytes == 80 * kMiB);
   CHECK(hand.allocator.snapshot().front().size == 110 * kMiB);
   hand.free(wide);
   hand.free(d);
-  CHECK(hand.malloc(140 * kMiB).device_mallocs == 0);              // all merged again
+  CHECK(hand.malloc(140 * kMiB).device_mallocs == 0);  // all merged again
 }
 
 TEST_CASE("a mapping that would exceed the card happens not at all") {
@@ -94,7 +94,7 @@ TEST_CASE("a mapping that would exceed the card happens not at all") {
   const Outcome failed = hand.drained(30 * kMiB);
   CHECK(failed.kind == Kind::out_of_memory);
   CHECK(failed.segment_bytes == 40 * kMiB);
-  CHECK(hand.malloc(25 * kMiB).kind == Kind::done);        // 5 MiB free + 1 page
+  CHECK(hand.malloc(25 * kMiB).kind == Kind::done);  // 5 MiB free + 1 page
   CHECK(kept.kind == Kind::done);
 }
 

@@ -35,7 +35,8 @@ TEST_CASE("one row after each operation, and the peaks") {
 }
 
 TEST_CASE("a flush finishes the outstanding events, so that a later complete counts new ones only") {
-  const Replay done = run({allocate(1, 60 * kMiB, 1), use(1, 0), release(1), allocate(2, 60 * kMiB, 0), use(2, 1), release(2), complete(1, 1), allocate(3, 60 * kMiB, 0)});
+  const Replay done =
+      run({allocate(1, 60 * kMiB, 1), use(1, 0), release(1), allocate(2, 60 * kMiB, 0), use(2, 1), release(2), complete(1, 1), allocate(3, 60 * kMiB, 0)});
   CHECK(done.after[3].retries == 1);
   CHECK(done.after[7].device_mallocs == 2);  // block 2 was free again: a cache hit
   CHECK(done.after[7].retries == 1);
