@@ -48,9 +48,10 @@ double tile_wave_quantisation(const KernelShape& shape, std::int64_t processors)
 }
 
 Seconds gemm_time(const KernelShape& shape, const GemmRates& rates) {
+  const double depth = 1 + rates.half_depth / static_cast<double>(shape.k);
   const double quantisation = 1 + rates.wave_weight * (tile_wave_quantisation(shape, rates.processors) - 1);
   const double dram = shape.batch > 1 ? rates.batched_dram_efficiency : rates.dram_efficiency;
-  const Seconds compute = executed_flops(shape) / (rates.peak * rates.efficiency) * (alignment_ratio(shape, rates) * quantisation);
+  const Seconds compute = executed_flops(shape) / (rates.peak * rates.efficiency) * (alignment_ratio(shape, rates) * quantisation * depth);
   const Seconds memory = dram_bytes(shape) / (rates.bandwidth * dram);
   return rates.fixed_time + std::max(compute, memory);
 }
@@ -59,6 +60,7 @@ GemmRates gemm_rates(const Profile& gpu, Dtype dtype) {
   return {.peak = peak_rate(gpu, dtype),
           .bandwidth = BytesPerSecond(gpu.at("dram_bandwidth")),
           .efficiency = gpu.at("gemm_efficiency"),
+          .half_depth = gpu.at("gemm_half_depth"),
           .wave_weight = gpu.at("gemm_wave_weight"),
           .dram_efficiency = gpu.at("gemm_dram_efficiency"),
           .batched_dram_efficiency = gpu.at("batched_gemm_dram_efficiency"),

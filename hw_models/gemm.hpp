@@ -14,6 +14,7 @@ struct GemmRates {
   FlopsPerSecond peak;                 // tensor-core peak of the operand type
   BytesPerSecond bandwidth;            // DRAM, datasheet
   double efficiency = 1;               // sustained share of `peak` inside full tiles
+  double half_depth = 0;               // k at which half of `efficiency` is reached: filling and draining of a tile's pipeline
   double wave_weight = 1;              // 0: quantisation is free; 1: it costs in full
   double dram_efficiency = 1;          // share of `bandwidth`
   double batched_dram_efficiency = 1;  // the same for a batched product: short main loops, much to write (unfused attention)
@@ -28,7 +29,7 @@ GemmRates gemm_rates(const Profile& gpu, Dtype dtype);
 /// split-K 1, 2, 4, 8 (3 % dearer per doubling).
 double tile_wave_quantisation(const KernelShape& shape, std::int64_t processors);
 
-/// t = t0 + max(2mnk b / (e F) * a * (1 + g (q - 1)), bytes / (em W)); a: alignment ratio, q: tile_wave_quantisation, g: wave_weight.
+/// t = t0 + max(2mn(k + k0) b / (e F) * a * (1 + g (q - 1)), bytes / (em W)); k0: half_depth, a: alignment ratio, q: tile_wave_quantisation, g: wave_weight.
 /// Valid for m, n, k >= 64 and times above about 20 us; error seen: see docs/models.md.
 Seconds gemm_time(const KernelShape& shape, const GemmRates& rates);
 

@@ -55,9 +55,16 @@ TEST_CASE("GEMM against TransformerSizing, A100-40GB, aligned, above 5 GFLOP") {
   if (rows.empty()) return;
   const Errors errors = gemm_errors(rows, model_of("a100-sxm4-40gb"), 25 * microsecond);
   report("TransformerSizing", errors);
-  CHECK(errors.median() < 0.08);         // reached 0.073: this machine ran 7 % faster than the profile,
-  CHECK(errors.percentile(0.9) < 0.13);  // reached 0.120
-  CHECK(errors.bias() < 0.08);           // reached + 0.071
+  CHECK(errors.median() < 0.075);        // reached 0.067: this machine ran 7 % faster than the profile,
+  CHECK(errors.percentile(0.9) < 0.12);  // reached 0.106
+  CHECK(errors.bias() < 0.075);          // reached + 0.066
+  // What calibrating the one constant buys: the form itself is good to 2 %.
+  Profile calibrated = gpu_profile("a100-sxm4-40gb");
+  calibrated.constants.at("gemm_efficiency").value = 0.835;
+  const Errors own = gemm_errors(rows, CostModel(calibrated, make_cluster("dgx-a100", 1)), 25 * microsecond);
+  report("TransformerSizing, own efficiency", own);
+  CHECK(own.median() < 0.03);         // reached 0.022
+  CHECK(own.percentile(0.9) < 0.08);  // reached 0.071
 }
 
 TEST_CASE("GEMM against Vidur, A100-80GB, kernel times of 256 tokens and more") {
@@ -67,9 +74,9 @@ TEST_CASE("GEMM against Vidur, A100-80GB, kernel times of 256 tokens and more") 
   if (rows.empty()) return;
   const Errors errors = gemm_errors(rows, model_of("a100-sxm4-80gb"), Seconds{});
   report("Vidur", errors);
-  CHECK(errors.median() < 0.065);          // reached 0.057
-  CHECK(errors.percentile(0.9) < 0.17);    // reached 0.156
-  CHECK(std::fabs(errors.bias()) < 0.02);  // reached + 0.005: the other machine was slower
+  CHECK(errors.median() < 0.055);          // reached 0.047
+  CHECK(errors.percentile(0.9) < 0.13);    // reached 0.114
+  CHECK(std::fabs(errors.bias()) < 0.02);  // reached - 0.005
 }
 
 TEST_CASE("Batched GEMM of unfused attention against TransformerSizing") {
@@ -80,8 +87,8 @@ TEST_CASE("Batched GEMM of unfused attention against TransformerSizing") {
   if (rows.empty()) return;
   const Errors errors = gemm_errors(rows, model_of("a100-sxm4-40gb"), 25 * microsecond);
   report("batched GEMM", errors);
-  CHECK(errors.median() < 0.1);          // reached 0.085
-  CHECK(errors.percentile(0.9) < 0.15);  // reached 0.125
+  CHECK(errors.median() < 0.1);          // reached 0.082
+  CHECK(errors.percentile(0.9) < 0.15);  // reached 0.122
 }
 
 TEST_CASE("Fused attention against the flash-attention plots, A100, forward and backward") {
