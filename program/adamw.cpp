@@ -1,3 +1,4 @@
+// Multi-tensor passes, single-tensor kernels and clipping.
 #include "program/adamw.hpp"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ void AdamW::step() {
   if (!state_created_) create_state();
   switch (spec_.optimizer.implementation) {
     case OptimizerImpl::fused: fused(); break;
-    case OptimizerImpl::foreach: foreach (); break;
+    case OptimizerImpl::foreach: multi_tensor(); break;
     case OptimizerImpl::for_loop: for_loop(); break;
   }
 }
@@ -99,7 +100,7 @@ void AdamW::pass(const Pass& pass, const std::vector<Group>& groups) {
 void AdamW::fused() { pass({"aten::_fused_adamw_", {&Unit::sharded_grad}, {&Unit::master, &Unit::exp_avg, &Unit::exp_avg_sq}}, groups(4)); }
 
 /// The denominator is a temporary of the size of all local parameters. 20 element accesses per parameter.
-void AdamW::foreach () {
+void AdamW::multi_tensor() {
   pass({"aten::_foreach_mul_ weight decay", {}, {&Unit::master}}, groups(1));
   pass({"aten::_foreach_lerp_", {&Unit::sharded_grad}, {&Unit::exp_avg}}, groups(2));
   pass({"aten::_foreach_mul_ beta2", {}, {&Unit::exp_avg_sq}}, groups(1));
@@ -147,29 +148,24 @@ void AdamW::clip() {
     for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, kCompute, kWork, operands);
   };
   for (const Unit& unit : units_) per_tensor(unit, "aten::linalg_vector_norm", false, {in(unit.sharded_grad), inout(norms_)});
-  clip_scalars("norms", {"aten::stack", "aten::linalg_vector_norm total", "aten::pow"});
+  for (const char* op : {"aten::stack", "aten::linalg_vector_norm total", "aten::pow"}) scalar(op, {in(norms_), inout(norm_)});
   if (spec_.world.ranks() > 1) {
     const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, 4, spec_.world}, Communicator::shard, true, "all_reduce gradient norm"};
     builder_.collective(builder_.collective(entry), kCompute, {inout(norm_)});
   }
-  clip_scalars("norm", {"aten::pow root", "aten::add eps", "aten::div", "aten::clamp"});
+  for (const char* op : {"aten::pow root", "aten::add eps", "aten::div", "aten::clamp"}) scalar(op, {inout(norm_)});
   for (const Unit& unit : units_) per_tensor(unit, "aten::mul_ clip", true, {inout(unit.sharded_grad), in(norm_)});
   builder_.free(norms_);
   builder_.free(norm_);
 }
 
-/// Kernels on single numbers.
-void AdamW::clip_scalars(const char* from, std::initializer_list<const char*> ops) {
+/// A kernel on a few numbers.
+void AdamW::scalar(const char* op, std::initializer_list<Operand> operands) {
   hw::KernelShape shape;
   shape.dtype = hw::Dtype::fp32;
   shape.memory = hw::MemoryClass::tiny;
   shape.read_bytes = shape.write_bytes = 4;
-  const bool first = std::string_view(from) == "norms";
-  for (const char* op : ops) {
-    const KernelId id = builder_.kernel(shape, op, "elementwise_kernel");
-    if (first) builder_.launch(id, kCompute, kWork, {in(norms_), inout(norm_)});
-    else builder_.launch(id, kCompute, kWork, {inout(norm_)});
-  }
+  builder_.launch(builder_.kernel(shape, op, "elementwise_kernel"), kCompute, kWork, operands);
 }
 
 }  // namespace stepcast::program

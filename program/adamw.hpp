@@ -32,9 +32,9 @@ class AdamW {
 
   void create_state();
   void clip();
-  void clip_scalars(const char* before_or_after, std::initializer_list<const char*> ops);
+  void scalar(const char* op, std::initializer_list<Operand> operands);
   void fused();
-  void foreach ();
+  void multi_tensor();
   void for_loop();
   void pass(const Pass& pass, const std::vector<Group>& groups);
   [[nodiscard]] std::vector<Group> groups(std::size_t tensor_lists) const;

@@ -30,6 +30,8 @@ std::vector<Range> build_steps(Builder& builder, Fsdp1& fsdp, int steps) {
     if (step == built.end()) {
       const std::uint32_t begin = builder.position();
       fsdp.step();
+      if (built.empty())
+        builder.reserve(2 * builder.program().ops.size(), 2 * builder.program().operands.size());  // the steady step is about as long as the first
       step = built.insert(built.end(), {state, fsdp.carried(), {begin, builder.position()}});
     }
     ranges.push_back(step->ops);

@@ -14,15 +14,11 @@ std::size_t hash_of(std::string_view label) { return std::hash<std::string_view>
 void mix(std::size_t& seed, std::int64_t value) { seed ^= std::hash<std::int64_t>{}(value) + 0x9e3779b97f4a7c15U + (seed << 6) + (seed >> 2); }
 
 /// Returns the id of the table entry for which `same(entry)` holds, or appends `make()`.
-template <typename Index, typename Table, typename Same, typename Make>
-std::uint32_t intern(Index& index, Table& table, std::size_t hash, Same same, Make make) {
-  const auto [first, last] = index.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (same(table[it->second])) return it->second;
-  }
-  const auto id = static_cast<std::uint32_t>(table.size());
-  table.push_back(make());
-  index.emplace(hash, id);
+template <typename Table, typename Same, typename Make>
+std::uint32_t intern(IdIndex& index, Table& table, std::size_t hash, Same same, Make make) {
+  const auto fresh = static_cast<std::uint32_t>(table.size());
+  const std::uint32_t id = index.find_or_add(hash, fresh, [&](std::uint32_t known) { return same(table[known]); });
+  if (id == fresh) table.push_back(make());
   return id;
 }
 

@@ -6,8 +6,8 @@
 #include <initializer_list>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 
+#include "program/id_index.hpp"
 #include "program/program.hpp"
 
 namespace stepcast::program {
@@ -52,17 +52,21 @@ class Builder {
 
   [[nodiscard]] Detail detail() const { return detail_; }
   [[nodiscard]] std::uint32_t position() const { return static_cast<std::uint32_t>(program_.ops.size()); }
+  /// Room for this many ops and operands in all, where a caller can tell.
+  void reserve(std::size_t ops, std::size_t operands) {
+    program_.ops.reserve(ops);
+    program_.operands.reserve(operands);
+  }
   [[nodiscard]] Program& program() { return program_; }
 
  private:
-  using Index = std::unordered_multimap<std::size_t, std::uint32_t>;  // hash of the key -> ids to compare with
   Op& push(OpKind kind, Stream stream, std::uint32_t id, hw::HostWork work = hw::HostWork::none) {
     return program_.ops.emplace_back(Op{.kind = kind, .stream = stream, .work = work, .id = id});
   }
 
   Detail detail_;
   Program program_;
-  Index kernels_, collectives_, buffers_, events_, marks_;
+  IdIndex kernels_, collectives_, buffers_, events_, marks_;
 };
 
 inline Operand in(BufferId buffer) { return {buffer, Access::read}; }

@@ -69,7 +69,8 @@ void KernelWork::make_root(const Unit& root, const Ports& head, const Ports& emb
   root_gradients_ = select(head_buffers_, head.parameter_gradients);
   std::vector<Layer::Given> given{
       {embedding.params, root.params}, {embedding.input, ids_}, {embedding.output, boundary(0, false)}, {embedding.d_output, boundary(0, true)}};
-  if (embedding.tied_gradient != kNoSlot) given.push_back({embedding.tied_gradient, builder_.buffer("root.grad.head.weight", embedding_.bytes(embedding.tied_gradient), Owner::gradients)});
+  if (embedding.tied_gradient != kNoSlot)
+    given.push_back({embedding.tied_gradient, builder_.buffer("root.grad.head.weight", embedding_.bytes(embedding.tied_gradient), Owner::gradients)});
   embedding_buffers_ = embedding_.instance("root", given);
   for (const BufferId gradient : select(embedding_buffers_, embedding.parameter_gradients)) root_gradients_.push_back(gradient);
 }

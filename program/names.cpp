@@ -1,3 +1,4 @@
+// Names of the enumerations of a program, as they stand in its text form.
 #include "program/program.hpp"
 
 namespace stepcast::program {
@@ -13,7 +14,8 @@ const char* name(Stream stream) {
 }
 
 const char* name(OpKind kind) {
-  static constexpr const char* names[] = {"launch", "collective", "record", "wait", "host_wait", "alloc", "free", "record_stream", "host_work", "next_batch", "mark"};
+  static constexpr const char* names[] = {"launch", "collective",    "record",    "wait",       "host_wait", "alloc",
+                                          "free",   "record_stream", "host_work", "next_batch", "mark"};
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -33,9 +33,7 @@ Slot AttentionCore::forward(const Qkv& qkv) {
   return w_.spec.kernels.attention == Attention::unfused ? forward_unfused() : forward_fused();
 }
 
-Qkv AttentionCore::backward(Slot gradient) {
-  return w_.spec.kernels.attention == Attention::unfused ? backward_unfused(gradient) : backward_fused(gradient);
-}
+Qkv AttentionCore::backward(Slot gradient) { return w_.spec.kernels.attention == Attention::unfused ? backward_unfused(gradient) : backward_fused(gradient); }
 
 hw::KernelShape AttentionCore::fused_shape(hw::KernelKind kind) const {
   hw::KernelShape shape;

@@ -14,7 +14,8 @@ struct Qkv {
 /// Rotary positions as Hugging Face's apply_rotary_pos_emb runs them: 5 kernels forward and 9 backward per tensor; one each in a compiled graph.
 class Rope {
  public:
-  Rope(Writer& writer, std::string name, std::int64_t width) : w_(writer), name_(std::move(name)), width_(width), bytes_(w_.size.tokens * width * w_.size.element) {}
+  Rope(Writer& writer, std::string name, std::int64_t width)
+      : w_(writer), name_(std::move(name)), width_(width), bytes_(w_.size.tokens * width * w_.size.element) {}
   Slot forward(Slot x);
   Slot backward(Slot gradient);
   /// `expanded`: width of the result, larger where grouped keys are repeated in the same kernel.

@@ -10,7 +10,12 @@ namespace {
 class Block {
  public:
   Block(const StepSpec& spec, Layer& layer)
-      : w_(spec, layer), norm1_(w_, "norm1"), norm2_(w_, "norm2"), projection_(w_), attention_(w_), feed_forward_(w_),
+      : w_(spec, layer),
+        norm1_(w_, "norm1"),
+        norm2_(w_, "norm2"),
+        projection_(w_),
+        attention_(w_),
+        feed_forward_(w_),
         out_{"out", w_.size.query_width, w_.size.hidden, spec.model.output_bias} {
     const std::int64_t bytes = w_.size.tokens * w_.size.hidden * w_.size.element;
     const auto port = [&](const char* name, Lives lives) { return layer.tensor(name, bytes, Owner::activations, lives); };
@@ -26,8 +31,7 @@ class Block {
     const Slot middle = w_.add("aten::add residual", hidden("middle"), ports_.input, w_.linear(out_, attended));
     w_.add("aten::add residual", ports_.output, middle, feed_forward_.forward(norm2_.forward(middle)));
     w_.layer.begin_backward();
-    const Slot d_middle =
-        w_.add("aten::add residual gradient", hidden("d_middle"), ports_.d_output, norm2_.backward(feed_forward_.backward(ports_.d_output)));
+    const Slot d_middle = w_.add("aten::add residual gradient", hidden("d_middle"), ports_.d_output, norm2_.backward(feed_forward_.backward(ports_.d_output)));
     const Slot d_attended = w_.linear_backward(out_, d_middle, attended);
     const Slot d_normed = projection_.backward(attention_.backward(d_attended));
     w_.add("aten::add residual gradient", ports_.d_input, d_middle, norm1_.backward(d_normed));

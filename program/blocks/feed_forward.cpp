@@ -1,3 +1,4 @@
+// The lists of the feed-forward part.
 #include "program/blocks/feed_forward.hpp"
 
 namespace stepcast::program {
@@ -52,11 +53,7 @@ std::vector<Slot> FeedForward::input_gradients_compiled(Slot gradient) {
     reads.push_back(gate_out_);
     writes.push_back(d_gate_);
   }
-  hw::KernelShape shape;
-  shape.dtype = w_.size.dtype;
-  shape.read_bytes = static_cast<std::int64_t>(reads.size()) * w_.layer.bytes(d_up_);
-  shape.write_bytes = static_cast<std::int64_t>(writes.size()) * w_.layer.bytes(d_up_);
-  w_.layer.kernel(gated_ ? "triton_poi_fused_silu_mul_backward" : "triton_poi_fused_gelu_backward", shape, reads, writes);
+  w_.kernel(gated_ ? "triton_poi_fused_silu_mul_backward" : "triton_poi_fused_gelu_backward", writes, reads);
   w_.weight_gradient(down_, gradient, rebuilt);
   std::vector<Slot> result;
   if (gated_) result.push_back(w_.input_gradient(gate_, d_gate_));

@@ -11,7 +11,9 @@ namespace {
 class LossKernels {
  public:
   explicit LossKernels(Writer& writer)
-      : w_(writer), elements_(w_.size.tokens * w_.size.vocab), fused_(writer.spec.kernels.loss == Loss::fused),
+      : w_(writer),
+        elements_(w_.size.tokens * w_.size.vocab),
+        fused_(writer.spec.kernels.loss == Loss::fused),
         compiled_(writer.spec.kernels.set == KernelSet::pytorch_compile) {}
 
   Slot logits() { return logits_ = tensor("logits", w_.size.element); }
@@ -56,7 +58,8 @@ class LossKernels {
 void embedding_backward(Writer& w, Slot table_gradient, Slot gradient, Slot ids) {
   const std::int64_t id_bytes = 8 * w.size.tokens;
   w.elementwise("EmbeddingBackward0 zeros", table_gradient, {});
-  const Slot sorted = w.kernel("EmbeddingBackward0 sort", w.activation("sorted_ids", 2 * id_bytes), {ids}, {4 * id_bytes, 4 * id_bytes}, hw::MemoryClass::indexing);
+  const Slot sorted =
+      w.kernel("EmbeddingBackward0 sort", w.activation("sorted_ids", 2 * id_bytes), {ids}, {4 * id_bytes, 4 * id_bytes}, hw::MemoryClass::indexing);
   const Slot segments = w.kernel("EmbeddingBackward0 unique", w.activation("segments", id_bytes), {sorted}, {id_bytes, id_bytes}, hw::MemoryClass::tiny);
   const Slot offsets = w.kernel("EmbeddingBackward0 offsets", w.activation("offsets", id_bytes), {segments}, {id_bytes, id_bytes}, hw::MemoryClass::tiny);
   const Slot reads[] = {table_gradient, gradient, sorted, offsets};
@@ -102,7 +105,8 @@ Ports write_embedding(const StepSpec& spec, Layer& layer) {
   const Slot looked_up = learned ? w.tokens_by("token_embedding", w.size.hidden) : ports.output;
   w.kernel("aten::embedding", looked_up, {ports.input, w.params}, {token_bytes, token_bytes}, kIndexing);
   if (learned) {
-    const Slot positions = w.kernel("aten::embedding positions", w.activation("positions", position_bytes), {w.params}, {position_bytes, position_bytes}, kIndexing);
+    const Slot positions =
+        w.kernel("aten::embedding positions", w.activation("positions", position_bytes), {w.params}, {position_bytes, position_bytes}, kIndexing);
     w.add("aten::add positions", ports.output, looked_up, positions);
   }
   layer.begin_backward();
@@ -115,7 +119,8 @@ Ports write_embedding(const StepSpec& spec, Layer& layer) {
   }
   if (learned) {
     Slot d_positions = ports.d_output;
-    if (w.size.sequences > 1) d_positions = w.elementwise("aten::sum positions", w.activation("d_positions", position_bytes), {ports.d_output}, Writer::Memory::normalization);
+    if (w.size.sequences > 1)
+      d_positions = w.elementwise("aten::sum positions", w.activation("d_positions", position_bytes), {ports.d_output}, Writer::Memory::normalization);
     const Slot position_table = w.parameter_gradient("positions.weight", spec.model.max_positions * spec.model.hidden);
     w.elementwise("EmbeddingBackward0 zeros", position_table, {});
     w.kernel("EmbeddingBackward0 positions", position_table, {position_table, d_positions}, {position_bytes, position_bytes}, kIndexing);

@@ -29,6 +29,8 @@ std::string_view kernel_name(const hw::KernelShape& shape) {
   return "kernel";
 }
 
+constexpr BufferId kNoBuffer = ~BufferId{0};
+
 }  // namespace
 
 Layer::Layer(Builder& builder, std::string_view name, LayerMode mode) : builder_(builder), name_(name), mode_(mode) {
@@ -45,7 +47,8 @@ void Layer::kernel(std::string_view op, const hw::KernelShape& shape, std::span<
                    std::uint32_t further_launches) {
   const std::size_t first = operands_.size();
   const auto add = [&](Slot slot, Access access) {  // a tensor that is named twice is one operand
-    const auto known = std::find_if(operands_.begin() + static_cast<std::ptrdiff_t>(first), operands_.end(), [&](const SlotUse& use) { return use.slot == slot; });
+    const auto known =
+        std::find_if(operands_.begin() + static_cast<std::ptrdiff_t>(first), operands_.end(), [&](const SlotUse& use) { return use.slot == slot; });
     if (known == operands_.end()) operands_.push_back({slot, access});
     else if (known->access != access) known->access = Access::read_write;
   };
@@ -143,20 +146,22 @@ void Layer::free_inputs(Plan& plan) const {
   }
 }
 
-std::vector<BufferId> Layer::instance(std::string_view instance_name, std::span<const Given> given) const {
-  std::vector<BufferId> buffers(tensors_.size());
-  std::vector<bool> fixed(tensors_.size());
-  for (const Given& outer : given) {
-    buffers[outer.slot] = outer.buffer;
-    fixed[outer.slot] = true;
-  }
+std::vector<BufferId> Layer::instance(std::string_view instance_name, std::span<const Given> given) {
   std::string label;
+  const auto buffer = [&](std::string_view owner, const Tensor& tensor) {
+    label.assign(owner).append(".").append(tensor.name);
+    return builder_.buffer(label, tensor.bytes, tensor.owner);
+  };
+  if (shared_.empty()) {
+    shared_.resize(tensors_.size(), kNoBuffer);
+    for (Slot slot = 0; slot < tensors_.size(); ++slot) {
+      if (shared(slot)) shared_[slot] = buffer(name_, tensors_[slot]);
+    }
+  }
+  std::vector<BufferId> buffers = shared_;
+  for (const Given& outer : given) buffers[outer.slot] = outer.buffer;
   for (Slot slot = 0; slot < tensors_.size(); ++slot) {
-    if (fixed[slot]) continue;
-    const Tensor& tensor = tensors_[slot];
-    const bool own = tensor.lives != Lives::here || saved(slot);
-    label.assign(own ? instance_name : std::string_view(name_)).append(".").append(tensor.name);
-    buffers[slot] = builder_.buffer(label, tensor.bytes, tensor.owner);
+    if (buffers[slot] == kNoBuffer) buffers[slot] = buffer(instance_name, tensors_[slot]);
   }
   return buffers;
 }

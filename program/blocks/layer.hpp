@@ -33,9 +33,9 @@ struct Tensor {
 
 /// How a layer's launches are made and whether its activations are dropped and recomputed.
 struct LayerMode {
-  bool compiled = false;    // launches inside a compiled graph
-  bool recompute = false;   // full activation checkpointing of the layer
-  bool early_stop = true;   // recomputation ends with the last tensor that the backward needs
+  bool compiled = false;   // launches inside a compiled graph
+  bool recompute = false;  // full activation checkpointing of the layer
+  bool early_stop = true;  // recomputation ends with the last tensor that the backward needs
 };
 
 class Layer {
@@ -61,7 +61,7 @@ class Layer {
     Slot slot;
     BufferId buffer;
   };
-  [[nodiscard]] std::vector<BufferId> instance(std::string_view instance_name, std::span<const Given> given) const;
+  [[nodiscard]] std::vector<BufferId> instance(std::string_view instance_name, std::span<const Given> given);
 
   // --- making the calls for one instance
   void forward(std::span<const BufferId> buffers) { emit(mode_.recompute ? forward_dropping_ : forward_saving_, buffers, forward_work()); }
@@ -96,6 +96,7 @@ class Layer {
   [[nodiscard]] Plan plan_forward(std::size_t count, bool keep_saved, bool keep_output) const;
   [[nodiscard]] Plan plan_backward() const;
   void free_inputs(Plan& plan) const;
+  [[nodiscard]] bool shared(Slot slot) const { return tensors_[slot].lives == Lives::here && !saved(slot); }
   [[nodiscard]] bool taken_here(Slot slot) const { return tensors_[slot].lives == Lives::here || tensors_[slot].lives == Lives::output; }
   void emit(const Plan& plan, std::span<const BufferId> buffers, hw::HostWork work);
   [[nodiscard]] hw::HostWork forward_work() const { return mode_.compiled ? hw::HostWork::op_compiled : hw::HostWork::op_forward; }
@@ -107,10 +108,11 @@ class Layer {
   std::size_t forward_count_ = 0;
   std::vector<Tensor> tensors_;
   std::vector<SlotUse> operands_;
-  std::vector<Launch> launches_;  // the forward's, then the backward's
+  std::vector<Launch> launches_;                    // the forward's, then the backward's
   std::vector<Uses> forward_uses_, backward_uses_;  // by slot
   Plan forward_saving_, forward_dropping_, recompute_, backward_plan_;
   MarkId recompute_begin_ = 0, recompute_end_ = 0;
+  std::vector<BufferId> shared_;  // by slot, where all instances share it
   std::vector<Operand> scratch_;
 };
 

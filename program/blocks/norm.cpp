@@ -1,3 +1,4 @@
+// The lists of the norms, operator by operator.
 #include "program/blocks/norm.hpp"
 
 namespace stepcast::program {
@@ -18,18 +19,14 @@ Norm::Norm(Writer& writer, std::string name)
 Slot Norm::forward(Slot x) {
   x_ = x;
   if (eager_list_) return forward_eager_rms(x);
-  // Statistics in fp32: mean and reciprocal deviation, RMSNorm the latter alone.
-  statistics_ = w_.activation(name_ + ".statistics", w_.size.tokens * (layer_norm_ ? 8 : 4));
+  make_statistics();
   const Slot result = full("out");
-  hw::KernelShape shape;
-  shape.dtype = w_.size.dtype;
-  shape.memory = kReduction;
-  shape.read_bytes = w_.layer.bytes(x);
-  shape.write_bytes = w_.layer.bytes(result) + w_.layer.bytes(statistics_);
-  const Slot reads[] = {x, w_.params}, writes[] = {result, statistics_};
-  w_.layer.kernel(layer_norm_ ? "aten::native_layer_norm" : "aten::rms_norm", shape, reads, writes);
+  w_.kernel(layer_norm_ ? "aten::native_layer_norm" : "aten::rms_norm", {result, statistics_}, {x, w_.params}, kReduction);
   return result;
 }
+
+/// In fp32: mean and reciprocal deviation; RMSNorm has the latter alone.
+void Norm::make_statistics() { statistics_ = w_.activation(name_ + ".statistics", w_.size.tokens * (layer_norm_ ? 8 : 4)); }
 
 /// x32 = x.float(); normed = (x32 * rsqrt(mean(x32^2) + eps)).to(x.dtype); out = weight * normed. In fp32 the casts are no kernels.
 Slot Norm::forward_eager_rms(Slot x) {
@@ -54,12 +51,7 @@ Slot Norm::backward(Slot gradient, Slot result) {
   if (result == kNoSlot) result = full("d_input");
   if (eager_list_) return backward_eager_rms(gradient, result);
   w_.elementwise(layer_norm_ ? "NativeLayerNormBackward0 input" : "RmsNormBackward0 input", result, {gradient, x_, statistics_, w_.params}, kReduction);
-  hw::KernelShape shape;
-  shape.dtype = w_.size.dtype;
-  shape.memory = kReduction;
-  shape.read_bytes = w_.layer.bytes(gradient) + w_.layer.bytes(x_) + w_.layer.bytes(statistics_);
-  const Slot reads[] = {gradient, x_, statistics_};
-  w_.layer.kernel(layer_norm_ ? "NativeLayerNormBackward0 weight" : "RmsNormBackward0 weight", shape, reads, gradient_slots());
+  w_.kernel(layer_norm_ ? "NativeLayerNormBackward0 weight" : "RmsNormBackward0 weight", gradient_slots(), {gradient, x_, statistics_}, kReduction);
   return result;
 }
 
@@ -90,21 +82,12 @@ Slot Norm::backward_eager_rms(Slot gradient, Slot result) {
 }
 
 Slot Norm::forward_compiled(Slot a, Slot b, Slot sum) {
-  statistics_ = w_.activation(name_ + ".statistics", w_.size.tokens * (layer_norm_ ? 8 : 4));
+  make_statistics();
   const Slot result = full("out");
   const bool residual = b != kNoSlot;
   x_ = residual ? sum : a;
-  std::vector<Slot> reads{a, w_.params}, writes{result, statistics_};
-  if (residual) {
-    reads.push_back(b);
-    writes.push_back(sum);
-  }
-  hw::KernelShape shape;
-  shape.dtype = w_.size.dtype;
-  shape.memory = kReduction;
-  for (const Slot slot : reads) shape.read_bytes += w_.layer.bytes(slot);
-  for (const Slot slot : writes) shape.write_bytes += w_.layer.bytes(slot);
-  w_.layer.kernel(residual ? "triton_red_fused_add_norm" : "triton_red_fused_norm", shape, reads, writes);
+  if (residual) w_.kernel("triton_red_fused_add_norm", {result, statistics_, sum}, {a, b, w_.params}, kReduction);
+  else w_.kernel("triton_red_fused_norm", {result, statistics_}, {a, w_.params}, kReduction);
   return result;
 }
 
@@ -113,26 +96,13 @@ Norm::Rebuilt Norm::backward_compiled(const std::vector<Slot>& gradients, Slot r
   const Slot normalised = full("rebuilt");
   std::vector<Slot> reads{x_, statistics_, w_.params};
   reads.insert(reads.end(), gradients.begin(), gradients.end());
-  hw::KernelShape columns;
-  columns.dtype = w_.size.dtype;
-  columns.memory = kReduction;
-  for (const Slot slot : reads) columns.read_bytes += w_.layer.bytes(slot);
-  hw::KernelShape rows = columns;
-  if (residual != kNoSlot) rows.read_bytes += w_.layer.bytes(residual);
-  rows.write_bytes = w_.layer.bytes(result) + w_.layer.bytes(normalised);
   std::vector<Slot> row_reads = reads;
-  if (residual != kNoSlot) row_reads.push_back(residual);
-  const Slot row_writes[] = {result, normalised};
-  w_.layer.kernel("triton_red_fused_add_norm_backward", rows, row_reads, row_writes);
+  row_reads.push_back(residual);
+  w_.kernel("triton_red_fused_add_norm_backward", {result, normalised}, row_reads, kReduction);
   // 64 partial sums per column in fp32: a typical split of Inductor's two-stage reductions.
   const Slot partial = w_.activation(name_ + ".partial_sums", 64 * w_.size.hidden * 4);
-  columns.write_bytes = w_.layer.bytes(partial);
-  w_.layer.kernel("triton_red_fused_norm_weight_partial", columns, reads, std::span(&partial, 1));
-  hw::KernelShape last = columns;
-  last.memory = kTiny;
-  last.read_bytes = w_.layer.bytes(partial);
-  last.write_bytes = 0;
-  w_.layer.kernel("triton_red_fused_norm_weight", last, std::span(&partial, 1), gradient_slots());
+  w_.kernel("triton_red_fused_norm_weight_partial", {partial}, reads, kReduction);
+  w_.kernel("triton_red_fused_norm_weight", gradient_slots(), {partial}, kTiny);
   return {result, normalised};
 }
 

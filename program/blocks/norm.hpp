@@ -26,6 +26,7 @@ class Norm {
  private:
   Slot forward_eager_rms(Slot x);
   Slot backward_eager_rms(Slot gradient, Slot result);
+  void make_statistics();
   [[nodiscard]] std::vector<Slot> gradient_slots();
   [[nodiscard]] Slot full(const char* what) { return w_.tokens_by(name_ + "." + what, w_.size.hidden); }
   [[nodiscard]] Slot full_fp32(const char* what) { return w_.activation(name_ + "." + what, w_.size.tokens * w_.size.hidden * 4); }

@@ -62,9 +62,7 @@ Slot QkvProjection::clamp(Slot x) {
 }
 
 /// repeat_kv: a copy of keys (values) for every query head.
-Slot QkvProjection::expand(const char* name, Slot x) {
-  return w_.elementwise("aten::reshape repeat_kv", w_.tokens_by(name, w_.size.query_width), {x}, kCopy);
-}
+Slot QkvProjection::expand(const char* name, Slot x) { return w_.elementwise("aten::reshape repeat_kv", w_.tokens_by(name, w_.size.query_width), {x}, kCopy); }
 
 Slot QkvProjection::reduce(const char* name, Slot gradient) {
   return w_.elementwise("ExpandBackward0 sum", w_.tokens_by(name, w_.size.kv_width), {gradient}, hw::MemoryClass::normalization);

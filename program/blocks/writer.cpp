@@ -43,14 +43,25 @@ Slot Writer::elementwise(std::string_view op, Slot result, Slots reads, Memory m
 }
 
 Slot Writer::kernel(std::string_view op, Slot result, Slots reads, Traffic traffic, Memory memory) {
+  layer.kernel(op, memory_bound(traffic, memory), std::span(reads.begin(), reads.size()), std::span(&result, 1));
+  return result;
+}
+
+void Writer::kernel(std::string_view op, const std::vector<Slot>& results, const std::vector<Slot>& reads, Memory memory) {
+  Traffic traffic;
+  for (const Slot slot : reads) traffic.read += layer.bytes(slot);
+  for (const Slot slot : results) traffic.write += layer.bytes(slot);
+  layer.kernel(op, memory_bound(traffic, memory), reads, results);
+}
+
+hw::KernelShape Writer::memory_bound(Traffic traffic, Memory memory) const {
   hw::KernelShape shape;
   shape.kind = hw::KernelKind::memory_bound;
   shape.dtype = size.dtype;
   shape.memory = memory;
   shape.read_bytes = traffic.read;
   shape.write_bytes = traffic.write;
-  layer.kernel(op, shape, std::span(reads.begin(), reads.size()), std::span(&result, 1));
-  return result;
+  return shape;
 }
 
 Slot Writer::gemm(std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {

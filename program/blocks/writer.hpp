@@ -50,6 +50,8 @@ class Writer {
   // --- kernels; each returns what it writes
   Slot elementwise(std::string_view op, Slot result, Slots reads, Memory memory = Memory::elementwise);
   Slot kernel(std::string_view op, Slot result, Slots reads, Traffic traffic, Memory memory = Memory::elementwise);
+  /// A kernel with several results.
+  void kernel(std::string_view op, const std::vector<Slot>& results, const std::vector<Slot>& reads, Memory memory = Memory::elementwise);
   Slot gemm(std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1);
   Slot add(std::string_view what, Slot result, Slot a, Slot b) { return elementwise(what, result, {a, b}); }
 
@@ -66,6 +68,7 @@ class Writer {
   Slot params;
 
  private:
+  [[nodiscard]] hw::KernelShape memory_bound(Traffic traffic, Memory memory) const;
   std::vector<std::pair<std::string, Slot>> gradients_;
 };
 

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "program/check.hpp"
+#include "program/model.hpp"
 #include "tests/support/specs.hpp"
 
 namespace stepcast::program {
@@ -91,6 +92,58 @@ TEST_CASE("types, ranks, units and optimizers: free of races and leaks") {
           expect_clean(spec, "ranks " + std::to_string(world.ranks()) + " bits " + std::to_string(bits));
         }
       }
+    }
+  }
+}
+
+TEST_CASE("fixed costs: clean too") {
+  StepSpec spec = test::fixed_step(4);
+  spec.batch.grad_accum = 2;
+  expect_clean(spec, "fixed");
+}
+
+/// The program without the ops of its second step for which `drop` holds.
+template <typename Drop>
+std::size_t findings_without(const StepSpec& spec, Drop drop) {
+  Program p = build_program(spec, 2);
+  int dropped = 0;
+  for (const Range& step : p.steps) {
+    for (std::uint32_t i = step.begin; i < step.end; ++i) {
+      if (drop(p, p.ops[i])) p.ops[i] = Op{.kind = OpKind::host_work}, ++dropped;
+    }
+  }
+  CHECK(dropped > 0);
+  return check(p).size();
+}
+
+TEST_CASE("no wait of the schedule is idle: without it the checker finds a race") {
+  StepSpec spec = small(test::llama2_7b(), 4);
+  const auto wait = [](Stream waiter, const char* tail) {
+    return [=](const Program& p, const Op& op) {
+      return op.kind == OpKind::wait && op.stream == waiter && p.events[op.id].label == std::string("tail of ") + tail;
+    };
+  };
+  CHECK(findings_without(spec, wait(Stream::compute, "unshard")) > 0);
+  CHECK(findings_without(spec, wait(Stream::unshard, "pre_unshard")) > 0);
+  CHECK(findings_without(spec, wait(Stream::pre_unshard, "compute")) > 0);
+  CHECK(findings_without(spec, wait(Stream::post_backward, "compute")) > 0);
+  CHECK(findings_without(spec, wait(Stream::compute, "post_backward")) > 0);
+  const auto kind = [](OpKind k) { return [=](const Program&, const Op& op) { return op.kind == k; }; };
+  CHECK(findings_without(spec, kind(OpKind::record_stream)) > 0);
+  CHECK(findings_without(spec, kind(OpKind::free)) > 0);
+}
+
+TEST_CASE("matrix products of a step: 6 T P, P being the parameters that GEMMs multiply with") {
+  for (const ModelShape& model : {test::llama3_8b(), test::mpt_7b()}) {
+    for (const KernelSet set : {KernelSet::pytorch_eager, KernelSet::pytorch_compile}) {
+      StepSpec spec = small(model, 2);
+      spec.kernels.set = set;
+      const Program p = build_program(spec, 1);
+      double flops = 0;
+      for (const Op& op : p.slice(p.steps[0])) {
+        if (op.kind == OpKind::launch && p.kernels[op.id].shape.kind == hw::KernelKind::gemm) flops += hw::executed_flops(p.kernels[op.id].shape).si();
+      }
+      CHECK(flops == 6.0 * 512 * static_cast<double>(matmul_parameters(spec.model)));
     }
   }
 }

@@ -1,0 +1,152 @@
+// Memory that a step holds, from its allocs and frees in host order: states, gradients, loss, optimizer temporaries, gathered units.
+// Bytes per parameter as in Rajbhandari et al., "ZeRO", 2020; loss and optimizer figures agree with peaks measured by fms-acceleration's benchmarks.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "program/build.hpp"
+#include "program/model.hpp"
+#include "tests/support/specs.hpp"
+
+namespace stepcast::program {
+namespace {
+
+using Bytes = std::array<std::int64_t, kOwners>;
+
+std::int64_t& of(Bytes& bytes, Owner owner) { return bytes[static_cast<std::size_t>(owner)]; }
+
+/// Live and peak bytes by owner at the marks of the last built step.
+struct Ledger {
+  std::map<std::string, Bytes> at_end, peak;  // by "forward", "backward", "optimizer"
+  std::map<std::string, std::int64_t> peak_total;
+};
+
+Ledger ledger(const StepSpec& spec, int steps = 2) {
+  const Program p = build_program(spec, steps);
+  Ledger result;
+  Bytes live{};
+  std::string phase;
+  const auto walk = [&](Range range) {
+    for (const Op& op : p.slice(range)) {
+      const bool mark = op.kind == OpKind::mark && p.marks[op.id].kind != MarkKind::unit && p.marks[op.id].kind != MarkKind::recompute;
+      if (mark && !p.marks[op.id].begin) result.at_end[p.marks[op.id].label] = live;
+      if (mark) phase = p.marks[op.id].begin ? p.marks[op.id].label : std::string();
+      if (op.kind == OpKind::alloc) of(live, p.buffers[op.id].owner) += p.buffers[op.id].bytes;
+      if (op.kind == OpKind::free) of(live, p.buffers[op.id].owner) -= p.buffers[op.id].bytes;
+      Bytes& peak = result.peak[phase];
+      std::int64_t total = 0;
+      for (std::size_t i = 0; i < kOwners; ++i) peak[i] = std::max(peak[i], live[i]), total += live[i];
+      result.peak_total[phase] = std::max(result.peak_total[phase], total);
+    }
+  };
+  walk(p.setup);
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    if (i + 1 == p.steps.size()) result = {};
+    walk(p.steps[i]);
+  }
+  return result;
+}
+
+StepSpec spec_of(std::int64_t layers = 4) {
+  StepSpec spec = test::reference_step();
+  spec.model.layers = layers;
+  return spec;
+}
+
+TEST_CASE("16 bytes per local parameter stay; multi-tensor AdamW adds 4, one parameter at a time less") {
+  StepSpec spec = spec_of();
+  const std::int64_t local = parameters(spec.model) / 32;
+  Ledger l = ledger(spec);
+  CHECK(of(l.at_end["optimizer"], Owner::parameters) == 4 * local);
+  CHECK(of(l.at_end["optimizer"], Owner::gradients) == 4 * local);
+  CHECK(of(l.at_end["optimizer"], Owner::optimizer) == 8 * local);
+  CHECK(of(l.at_end["optimizer"], Owner::all_gather) == 0);
+  CHECK(of(l.at_end["optimizer"], Owner::activations) == 0);
+  CHECK(of(l.at_end["optimizer"], Owner::loss) == 0);
+  CHECK(of(l.peak["optimizer"], Owner::optimizer) == 12 * local);  // 20 bytes in all
+  spec.optimizer.implementation = OptimizerImpl::fused;
+  l = ledger(spec);
+  CHECK(of(l.peak["optimizer"], Owner::optimizer) == 8 * local);
+  spec.optimizer.implementation = OptimizerImpl::for_loop;
+  l = ledger(spec);
+  CHECK(of(l.peak["optimizer"], Owner::optimizer) == 8 * local + 2 * 4 * root_parameters(spec.model) / 32);
+  spec.optimizer.implementation = OptimizerImpl::foreach;
+  spec.precision = {hw::Dtype::bf16, hw::Dtype::bf16, hw::Dtype::bf16};
+  l = ledger(spec);
+  CHECK(l.peak_total["optimizer"] == doctest::Approx(10.0 * static_cast<double>(local)).epsilon(1e-5));
+}
+
+TEST_CASE("loss: 12 bytes per logit at the end of the forward, 8 in the backward; fused 4") {
+  StepSpec spec = spec_of();
+  const std::int64_t logits = 4096 * 32000;
+  Ledger l = ledger(spec);
+  CHECK(of(l.peak["forward"], Owner::loss) == 12 * logits + 4 * 4096);
+  CHECK(of(l.at_end["forward"], Owner::loss) == 4 * logits);  // the log-softmax alone is saved
+  CHECK(of(l.peak["backward"], Owner::loss) == 8 * logits);
+  spec.kernels.loss = Loss::fused;
+  l = ledger(spec);
+  CHECK(of(l.peak["forward"], Owner::loss) == 2 * logits + 4 * 4096);
+  CHECK(of(l.peak["backward"], Owner::loss) == 4 * logits);
+}
+
+TEST_CASE("gathered units: the root and two blocks by allocation; all of them under SHARD_GRAD_OP or without reshard") {
+  StepSpec spec = spec_of();
+  const std::int64_t block = 2 * parameters_per_block(spec.model), root = 2 * root_parameters(spec.model), shard = 2 * parameters_per_block(spec.model) / 32;
+  Ledger l = ledger(spec);
+  CHECK(of(l.peak["forward"], Owner::all_gather) == root + block + shard);  // the shard's cast copy lives while its all-gather is issued
+  CHECK(of(l.peak["backward"], Owner::all_gather) == root + 2 * block + shard);
+  spec.policy.backward_prefetch = BackwardPrefetch::none;
+  CHECK(of(ledger(spec).peak["backward"], Owner::all_gather) == root + block + shard);
+  spec.policy.sharding = Sharding::shard_grad_op;
+  CHECK(of(ledger(spec).at_end["forward"], Owner::all_gather) == root + 4 * block);
+}
+
+TEST_CASE("gradients: per-parameter ones and their concatenation; accumulated unsharded under no_sync") {
+  StepSpec spec = spec_of();
+  const std::int64_t block = 2 * parameters_per_block(spec.model), local = parameters(spec.model) / 32;
+  const std::int64_t head = 2 * 32000 * 4096 + 2 * 4096, root = 2 * root_parameters(spec.model);
+  Ledger l = ledger(spec);
+  // At the end: both copies of the root's, and the blocks' shards.
+  CHECK(of(l.peak["backward"], Owner::gradients) == 2 * root + 4 * (local - root_parameters(spec.model) / 32));
+  CHECK(2 * root + 4 * 4 * (block / 2) / 32 > 2 * block + head + 3 * 4 * (block / 2) / 32);  // the last block's own peak is a little lower here
+  spec.batch.grad_accum = 2;
+  spec.policy.no_sync = true;
+  l = ledger(spec);
+  CHECK(of(l.peak["backward"], Owner::gradients) >= 2 * parameters(spec.model) + root);  // 2 P kept, plus the root's parts
+}
+
+TEST_CASE("fp32 reduction: a copy of twice the size on the way") {
+  StepSpec spec = spec_of();
+  CHECK(of(ledger(spec).peak["backward"], Owner::reduction) == 2 * root_parameters(spec.model) / 32);  // the reduced shard before its cast
+  spec.precision.reduce = hw::Dtype::fp32;
+  CHECK(of(ledger(spec).peak["backward"], Owner::reduction) == 4 * root_parameters(spec.model));
+}
+
+TEST_CASE("full recomputation: block inputs, and one block's set while it is rebuilt") {
+  StepSpec spec = spec_of();
+  const std::int64_t saved_all = of(ledger(spec).at_end["forward"], Owner::activations);
+  spec.recompute.mode = RecomputeMode::full;
+  Ledger l = ledger(spec);
+  const std::int64_t th = 4096 * 4096;
+  CHECK(of(l.at_end["forward"], Owner::activations) ==
+        4 * 2 * th + (saved_all - 4 * (455 * th / 10 + 4 * 4096 * 32 + 8 * 4096)));  // what the head saves is kept
+  CHECK(of(l.peak["backward"], Owner::activations) < saved_all);
+  CHECK(of(l.peak["backward"], Owner::activations) > 45 * th);
+}
+
+TEST_CASE("one rank: no gathered copies but the cast ones") {
+  StepSpec spec = spec_of();
+  spec.world = {1, 1};
+  Ledger l = ledger(spec);
+  CHECK(of(l.at_end["optimizer"], Owner::parameters) == 4 * parameters(spec.model));
+  CHECK(of(l.peak["forward"], Owner::all_gather) == 2 * (root_parameters(spec.model) + parameters_per_block(spec.model)));
+  spec.precision = {hw::Dtype::bf16, hw::Dtype::bf16, hw::Dtype::bf16};
+  l = ledger(spec);
+  CHECK(of(l.peak["forward"], Owner::all_gather) == 0);
+  CHECK(of(l.at_end["optimizer"], Owner::gradients) == 2 * parameters(spec.model));
+}
+
+}  // namespace
+}  // namespace stepcast::program
