@@ -8,7 +8,7 @@
 namespace stepcast::scenarios {
 namespace {
 
-/// `value`: the text that is refused; "" refuses every value but false.
+/// `value`: the text (or "false") that is refused; "" refuses every value but false.
 struct Future {
   const char* pointer;
   const char* value;
@@ -42,6 +42,8 @@ constexpr Future kFuture[] = {
     {"/recompute/mode", "per_op", "use \"none\" or \"full\""},
     {"/recompute/offload", "", "activations stay on the device"},
     {"/kernels/set", "native", "use \"pytorch-eager\" or \"pytorch-compile\""},
+    {"/loader/pin_memory", "false", "copies of a batch to the device are taken to be asynchronous"},
+    {"/loader/non_blocking", "false", "copies of a batch to the device are taken to be asynchronous"},
     {"/run/jitter", "", "every rank runs at the same speed"},
 };
 
@@ -51,11 +53,16 @@ const Json* find(const Json& json, const char* pointer) {
 }
 
 bool refused(const Json& found, const std::string& value) {
-  if (value.empty()) return !(found.is_boolean() && !found.get<bool>());
+  const bool is_false = found.is_boolean() && !found.get<bool>();
+  if (value.empty()) return !is_false;
+  if (value == "false") return is_false;
   return found.is_string() && found.get_ref<const std::string&>() == value;
 }
 
-std::string with_value(const std::string& value) { return value.empty() ? "not supported yet" : "\"" + value + "\" is not supported yet"; }
+std::string with_value(const std::string& value) {
+  if (value.empty()) return "not supported yet";
+  return (value == "false" ? value : "\"" + value + "\"") + " is not supported yet";
+}
 
 }  // namespace
 
