@@ -1,5 +1,5 @@
 // The computation kernel by kernel, as PyTorch would launch it eagerly or compiled: one layer description for all blocks, one for the head, one for the embedding.
-// Test: tests/unit/memory_test.cpp, tests/unit/blocks_test.cpp.
+// Test: tests/unit/memory_of_step_test.cpp, tests/unit/blocks_test.cpp.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // FSDP units: the wrapped blocks and the root, each with its flat parameter, the memory that belongs to it and the kernels and collectives that move it.
-// Tensors, types and pools as in PyTorch torch/distributed/fsdp/_flat_param.py; docs/fsdp1.md, "Units". Test: tests/unit/units_of_fsdp_test.cpp.
+// Tensors, types and pools as in PyTorch torch/distributed/fsdp/_flat_param.py; docs/fsdp1.md, "Units". Test: tests/unit/fsdp1_test.cpp, tests/unit/memory_of_step_test.cpp.
 #pragma once
 
 #include <cstdint>

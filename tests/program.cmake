@@ -1,2 +1,13 @@
 # The program builder: tables and ops, model sizes, kernel lists, the FSDP1 step.
-stepcast_test(program unit/builder_test.cpp unit/model_test.cpp unit/limiter_test.cpp unit/fsdp1_test.cpp unit/build_test.cpp unit/blocks_test.cpp unit/program_text_test.cpp unit/memory_of_step_test.cpp unit/adamw_test.cpp LINK stepcast_program)
+stepcast_test(program
+  unit/adamw_test.cpp
+  unit/blocks_test.cpp
+  unit/build_test.cpp
+  unit/builder_test.cpp
+  unit/fsdp1_test.cpp
+  unit/layer_test.cpp
+  unit/limiter_test.cpp
+  unit/memory_of_step_test.cpp
+  unit/model_test.cpp
+  unit/program_text_test.cpp
+  LINK stepcast_program)

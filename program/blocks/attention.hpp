@@ -1,5 +1,5 @@
 // From the normalised input to the attention's output: projections, clamp, rotary positions, expansion of grouped keys and values, and the attention itself, fused
-// (flash, triton, efficient) or as the batched GEMMs and softmax kernels of eager code. docs/models.md, "Kernel lists".
+// (flash, triton, efficient) or as the batched GEMMs and softmax kernels of eager code. docs/kernels.md.
 #pragma once
 
 #include "program/blocks/writer.hpp"

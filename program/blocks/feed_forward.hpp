@@ -1,4 +1,4 @@
-// The feed-forward part of a block: SwiGLU (gate, up, SiLU, product, down) or GELU (up, GELU, down). docs/models.md, "Kernel lists".
+// The feed-forward part of a block: SwiGLU (gate, up, SiLU, product, down) or GELU (up, GELU, down). docs/kernels.md.
 #pragma once
 
 #include "program/blocks/writer.hpp"

@@ -1,5 +1,5 @@
 // RMSNorm and LayerNorm: the eager list of Hugging Face's LlamaRMSNorm (8 kernels forward, 16 backward), the fused kernels of nn.RMSNorm and nn.LayerNorm (1 and 2),
-// and those of a compiled graph, joined with the residual additions. docs/models.md, "Kernel lists".
+// and those of a compiled graph, joined with the residual additions. docs/kernels.md.
 #pragma once
 
 #include "program/blocks/writer.hpp"

@@ -1,5 +1,5 @@
 // Writes the kernel lists of a layer: sizes of the step, parameters and their gradients, and the operations that all blocks are made of.
-// Bytes of a memory-bound kernel are those of the tensors that it reads and writes, unless a kernel touches only a part of one. docs/models.md, "Kernel lists".
+// Bytes of a memory-bound kernel are those of the tensors that it reads and writes, unless a kernel touches only a part of one. docs/kernels.md.
 #pragma once
 
 #include <initializer_list>
