@@ -2,6 +2,8 @@
 .PHONY: help build demo test bench format check ci clean
 .DEFAULT_GOAL := help
 JOBS ?= $(shell nproc)
+# More -D for CMake; CI makes warnings errors.
+CONFIGURE ?=
 
 help:
 	@echo "make build    build/release/stepcast"
@@ -15,7 +17,7 @@ help:
 
 build:
 	@scripts/install_deps.sh build
-	@scripts/configure.sh release
+	@scripts/configure.sh release $(CONFIGURE)
 	@cmake --build build/release --parallel $(JOBS) --target stepcast
 
 demo: build
@@ -23,13 +25,13 @@ demo: build
 
 test:
 	@scripts/install_deps.sh build
-	@scripts/configure.sh release
+	@scripts/configure.sh release $(CONFIGURE)
 	@cmake --build build/release --parallel $(JOBS)
 	@ctest --test-dir build/release --output-on-failure --no-tests=error --parallel $(JOBS)
 
 bench:
 	@scripts/install_deps.sh bench
-	@scripts/configure.sh release -DSTEPCAST_BENCHMARKS=ON
+	@scripts/configure.sh release -DSTEPCAST_BENCHMARKS=ON $(CONFIGURE)
 	@cmake --build build/release --parallel $(JOBS) --target stepcast_benchmarks
 	@scripts/run_benchmarks.sh build/release/bench
 
