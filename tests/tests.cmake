@@ -1,19 +1,20 @@
 # stepcast_test(NAME sources... LINK libraries... LABELS labels...): one doctest executable; ctest runs each of its cases by itself, as NAME:case.
 # Cases are picked by number, not by doctest's name patterns, where a comma, a star or a bracket in the name would silently match nothing.
-if(STEPCAST_TESTS)
-  find_package(doctest REQUIRED)
-  add_library(stepcast_test_main OBJECT main.cpp)
-  target_link_libraries(stepcast_test_main PUBLIC stepcast_options doctest::doctest)
-endif()
+# Without STEPCAST_TESTS the targets exist but are neither built nor run, so that tests/ROOM.cmake needs no conditions.
+find_package(doctest REQUIRED)
+add_library(stepcast_test_main OBJECT EXCLUDE_FROM_ALL main.cpp)
+target_link_libraries(stepcast_test_main PUBLIC stepcast_options doctest::doctest)
 
 function(stepcast_test name)
+  cmake_parse_arguments(ARG "" "" "LINK;LABELS" ${ARGN})
+  add_executable(test_${name} EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(test_${name} PRIVATE stepcast_test_main ${ARG_LINK})
+  target_include_directories(test_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})  # "support/x.hpp"
+  target_compile_definitions(test_${name} PRIVATE STEPCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(NOT STEPCAST_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "LINK;LABELS" ${ARGN})
-  add_executable(test_${name} ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(test_${name} PRIVATE stepcast_test_main ${ARG_LINK})
-  target_compile_definitions(test_${name} PRIVATE STEPCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  set_target_properties(test_${name} PROPERTIES EXCLUDE_FROM_ALL FALSE)
   set(list ${CMAKE_CURRENT_BINARY_DIR}/test_${name}.ctest.cmake)
   add_custom_command(TARGET test_${name} POST_BUILD BYPRODUCTS ${list}
     COMMAND ${CMAKE_COMMAND} -DEXECUTABLE=$<TARGET_FILE:test_${name}> -DPREFIX=${name} "-DLABELS=${ARG_LABELS}" -DOUT=${list}
