@@ -27,7 +27,7 @@ nlohmann::ordered_json report_file(const std::string& input) {
   if (!input.ends_with(".json")) return nullptr;
   const Json json = read_json(input);
   const bool is_report = json.is_object() && json.contains("schema") && json["schema"] == kReportSchema;
-  return is_report ? nlohmann::ordered_json(json) : nlohmann::ordered_json(nullptr);
+  return is_report ? nlohmann::ordered_json::parse(json.dump()) : nlohmann::ordered_json(nullptr);
 }
 
 nlohmann::ordered_json report_of(const std::string& input, const std::vector<std::string>& sets) {

@@ -123,7 +123,8 @@ void fill_memory(const sim::Result& result, Report& r) {
 
 void add_assumed(const hw::Profile& profile, Report& r) {
   for (const auto& [name, constant] : profile.constants) {
-    if (constant.origin == hw::Origin::assumed) r.assumptions.push_back({profile.name, name, constant.source, constant.value});
+    const bool from_user = constant.source == "scenario";  // hw::make_cluster names overrides so
+    if (constant.origin == hw::Origin::assumed && !from_user) r.assumptions.push_back({profile.name, name, constant.source, constant.value});
   }
 }
 

@@ -81,6 +81,14 @@ Json show_json(const scenarios::Scenario& scenario) {
           {"step", counts_json(program::build_program(scenarios::step_spec(scenario), scenario.run.steps))}};
 }
 
+/// One past the last of the units from `begin` on that differ in nothing but their names.
+std::size_t end_of_alike(const Json& units, std::size_t begin) {
+  std::size_t end = begin + 1;
+  const auto alike = [&](const Json& other) { return other["parameters"] == units[begin]["parameters"] && other["blocks"] == units[begin]["blocks"]; };
+  while (end < units.size() && alike(units[end])) ++end;
+  return end;
+}
+
 std::string show_text(const scenarios::Scenario& scenario) {
   const Json j = show_json(scenario);
   const auto number = [](const Json& value) { return count_text(value.get<double>()); };
@@ -88,8 +96,13 @@ std::string show_text(const scenarios::Scenario& scenario) {
   std::string text = scenario.name + "\n" + wrapped(scenario.why, 2) + "\n";
   text += fmt::format("Parameters {}, per block {}\n\nUnits\n", number(j["parameters"]), number(j["parameters_per_block"]));
   Table units({"", "blocks", "parameters", "shard per rank", "gathered"});
-  for (const Json& unit : j["units"]) {
-    units.add({unit["name"].get<std::string>(), number(unit["blocks"]), number(unit["parameters"]), size(unit["shard_bytes"]), size(unit["gathered_bytes"])});
+  for (std::size_t i = 0; i < j["units"].size();) {
+    const Json& unit = j["units"][i];
+    const std::size_t end = end_of_alike(j["units"], i);
+    const std::string name = unit["name"].get<std::string>(), last = j["units"][end - 1]["name"].get<std::string>();
+    units.add({name == last ? name : fmt::format("{} to {}, each", name, last), number(unit["blocks"]), number(unit["parameters"]), size(unit["shard_bytes"]),
+               size(unit["gathered_bytes"])});
+    i = end;
   }
   const Json& step = j["step"];
   Table counts({"", ""});
