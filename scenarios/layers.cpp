@@ -71,6 +71,14 @@ std::size_t depth_found(const Json& json, const std::vector<std::string>& keys) 
   return depth;
 }
 
+/// The library checks UTF-8 when it parses or writes, not when a text is put into a document.
+bool is_utf8(const std::string& text) {
+  try {
+    (void)nlohmann::ordered_json(text).dump();
+    return true;
+  } catch (const nlohmann::json::exception&) { return false; }
+}
+
 Json value_of(const std::string& text) {
   try {
     return parse_json(text, "--set");
@@ -131,7 +139,7 @@ Layers stack(const Source& source) {
     json.erase("base");
     at = find_source(base, &at);
   }
-  Layers result{stem_of(source.file), {chain.rbegin(), chain.rend()}, {}};
+  Layers result{printable(stem_of(source.file)), {chain.rbegin(), chain.rend()}, {}};
   if (source.built_in) result.stem = source.file.substr(0, source.file.find(' '));
   result.merged = result.layers.front().patch;
   for (std::size_t i = 1; i < result.layers.size(); ++i) {
@@ -148,6 +156,7 @@ void apply_set(Layers& layers, const std::string& set) {
   if (set.empty() || set[0] != '/' || equals == std::string::npos) {
     throw InputError("--set", "", "\"" + printable(set) + "\" is not of the form /json/pointer=value", "for example /batch/micro_batch=2");
   }
+  if (!is_utf8(set)) throw InputError("--set", "", "\"" + printable(set) + "\" is not UTF-8");
   const std::vector<std::string> keys = parts(std::string_view(set).substr(0, equals));
   if (keys.size() > kMaxJsonDepth) throw InputError("--set", "", "the pointer has too many parts");
   if (keys.front() == "base") throw InputError("--set", "/base", "can only be given in a file");

@@ -116,8 +116,12 @@ Scenario read_layers(Layers layers, Sets sets) {
   return scenario;
 }
 
+/// What differs from the node profile; the rest keeps the profile's provenance.
 hw::ClusterOverrides overrides(const Cluster& cluster) {
-  return {cluster.gpu, cluster.gpus_per_node, cluster.nics_per_node, cluster.nic_rate, cluster.nvlink_rate, cluster.oversubscription};
+  const bool own_size = cluster.gpus_per_node != static_cast<std::int32_t>(hw::node_profile(cluster.node).at("gpus"));
+  return {cluster.gpu,           own_size ? std::optional(cluster.gpus_per_node) : std::nullopt,
+          cluster.nics_per_node, cluster.nic_rate,
+          cluster.nvlink_rate,   cluster.oversubscription};
 }
 
 }  // namespace

@@ -123,6 +123,8 @@ TEST_CASE("malformed --set") {
   CHECK(refusal("7b-32xa100", {"/base=x"}) == "--set: /base: can only be given in a file");
   CHECK(refusal("7b-32xa100", {"/name/x=1"}) == "--set: /name: expected a text, found an object");
   CHECK(refusal("7b-32xa100", {"/a~1b~0=1"}).find("--set: /a~1b~0: unknown key") == 0);
+  CHECK(refusal("7b-32xa100", {"/name=\xff"}) == "--set: \"/name=?\" is not UTF-8");
+  CHECK_NOTHROW(to_json_text(read_scenario_text(kRoot, "\xff\n.json")));
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += "/x";
   CHECK(refusal("7b-32xa100", {deep + "=1"}) == "--set: the pointer has too many parts");

@@ -76,6 +76,9 @@ TEST_CASE("values arrive in their fields") {
   CHECK_FALSE(scenario.policy.limit_all_gathers);
   CHECK(hardware(scenario).node.at("nic_rate") == 25e9);
   CHECK(hardware(scenario).gpu == "a100-sxm4-80gb");
+  CHECK(hardware(scenario).node.constants.at("nic_rate").source == "scenario");
+  CHECK(hardware(scenario).node.constants.at("gpus").source != "scenario");
+  CHECK(hardware(with({"/cluster/gpus_per_node=4"})).gpus_per_node == 4);
 }
 
 TEST_CASE("an explicit model") {
