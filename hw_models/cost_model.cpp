@@ -10,6 +10,7 @@
 #include "hw_models/gemm.hpp"
 #include "hw_models/host.hpp"
 #include "hw_models/memory_bound.hpp"
+#include "hw_models/occupancy.hpp"
 #include "hw_models/rates.hpp"
 
 namespace stepcast::hw {
@@ -45,7 +46,10 @@ CostModel::CostModel(Profile gpu, Cluster cluster) : gpu_(std::move(gpu)), clust
 KernelPrice CostModel::kernel(const KernelShape& shape) const {
   const Seconds alone = kernel_time(shape, gpu_);
   const double share = dram_bytes(shape) / (BytesPerSecond(gpu_.at("dram_bandwidth")) * alone);
-  return {.alone = alone, .nccl_slowdown = gpu_.at(slowdown_key(shape.kind)), .dram_share = std::min(1.0, share)};
+  return {.alone = alone,
+          .nccl_slowdown = gpu_.at(slowdown_key(shape.kind)),
+          .dram_share = std::min(1.0, share),
+          .processor_share = processor_share(shape, gpu_.at("processors"))};
 }
 
 CollectivePrice CostModel::collective(const CollectiveShape& shape) const { return collective_price(shape, link_rates(cluster_)); }

@@ -7,6 +7,7 @@ stepcast_test(hw_formulas
   model/kernel_test.cpp
   model/memory_bound_test.cpp
   model/microbenchmarks_test.cpp
+  model/occupancy_test.cpp
   model/profiles_test.cpp
   model/utilisation_test.cpp
   LINK stepcast_hw_models)
