@@ -184,6 +184,16 @@ void finish_shape(Config& config) {
   if (shape.heads % shape.kv_heads != 0) config.reader().fail(heads, fmt::format("is not a multiple of the {} key-value heads", shape.kv_heads));
 }
 
+std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+/// From the file's path: "phi-3.json" is phi-3, "Qwen2.5-7B/config.json" is Qwen2.5-7B.
+std::string label(const std::string& file, const std::string& type) {
+  std::string stem = last_part(file);
+  if (stem == "config.json" && stem.size() < file.size()) stem = last_part(file.substr(0, file.size() - stem.size() - 1));
+  if (stem.ends_with(".json")) stem.resize(stem.size() - 5);
+  return stem.empty() || stem == "config" || stem == "." || stem == ".." ? type : stem;
+}
+
 /// A null is Python's None: as if the key were absent.
 Json without_nulls(const Json& json) {
   Json kept = Json::object();
@@ -200,8 +210,7 @@ ImportedModel import_hf_config(std::string_view text, const std::string& file) {
   ImportedModel model;
   Config config(Reader(json, file), model);
   const std::string type = config.reader().text("model_type", 64);
-  const std::string path = config.text("_name_or_path", type);
-  model.name = path.substr(path.find_last_of('/') + 1);
+  model.name = config.reader().has("_name_or_path") ? last_part(config.text("_name_or_path", type)) : label(file, type);
   if (type == "llama" || type == "mistral" || type == "qwen2" || type == "phi3") {
     import_llama_family(config, type);
   } else if (type == "gpt2") {

@@ -12,7 +12,7 @@
 namespace stepcast::scenarios {
 
 struct ImportedModel {
-  std::string name;  // model_type, or what _name_or_path ends in
+  std::string name;  // what _name_or_path ends in, else from the file's path, else model_type
   program::ModelShape shape;
   std::vector<std::string> warnings;  // keys that are not known here, and properties that are not modelled
 };

@@ -65,6 +65,15 @@ TEST_CASE("gpt2 and mpt") {
   CHECK(program::parameters(mpt.shape) == 6649286656);
 }
 
+TEST_CASE("the model's label") {
+  const std::string tiny = R"({"model_type": "gpt2", "n_embd": 64, "n_head": 1, "n_layer": 1, "vocab_size": 1, "n_positions": 1})";
+  CHECK(import_hf_config(tiny, "config.json").name == "gpt2");
+  CHECK(import_hf_config(tiny, "/config.json").name == "gpt2");
+  CHECK(import_hf_config(tiny, "../config.json").name == "gpt2");
+  CHECK(import_hf_config(tiny, "models/distilgpt2/config.json").name == "distilgpt2");
+  CHECK(import_hf_config(tiny, "models/small.json").name == "small");
+}
+
 TEST_CASE("refusals") {
   CHECK(refusal("") == "config.json: is empty; a JSON object is expected");
   CHECK(refusal("[]") == "config.json: expected a JSON object");
