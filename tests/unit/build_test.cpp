@@ -170,7 +170,7 @@ TEST_CASE("a 7B program is built in about a millisecond") {
   }
   const double milliseconds = std::chrono::duration<double, std::milli>(best).count();
   MESSAGE(ops << " ops in " << milliseconds << " ms");
-  CHECK(milliseconds < 20);  // an order of magnitude of slack for slow and instrumented builds
+  CHECK(milliseconds < 250);  // an optimised build needs 1, one with sanitizers and without optimisation 75
 }
 
 }  // namespace
