@@ -26,7 +26,7 @@ struct Options {
 nlohmann::ordered_json report_file(const std::string& input) {
   if (!input.ends_with(".json")) return nullptr;
   const Json json = read_json(input);
-  const bool is_report = json.is_object() && json.contains("schema") && json["schema"] == kReportSchema;
+  const bool is_report = json.is_object() && json.contains("schema") && json["schema"].is_string() && json["schema"].get<std::string>() == kReportSchema;
   return is_report ? nlohmann::ordered_json::parse(json.dump()) : nlohmann::ordered_json(nullptr);
 }
 

@@ -1,9 +1,10 @@
-// `stepcast show`: the scenario as it will run, its units and what a step holds. docs/commands.md; test: tests/cli.cmake.
+// `stepcast show`: the scenario as it will run, its units, what a step holds, and the ops of one rank. docs/commands.md; test: tests/cli.cmake.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/command.hpp"
 #include "cli/load.hpp"
@@ -11,6 +12,7 @@
 #include "program/build.hpp"
 #include "program/count.hpp"
 #include "program/model.hpp"
+#include "program/text.hpp"
 #include "program/units.hpp"
 
 namespace stepcast::cli {
@@ -21,7 +23,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   ScenarioChoice choice;
   OutputChoice output;
-  bool resolved = false;
+  bool resolved = false, program = false;
 };
 
 std::vector<program::Unit> units_of(const scenarios::Scenario& scenario) {
@@ -115,11 +117,18 @@ std::string show_text(const scenarios::Scenario& scenario) {
   return text + units.render() + "\nOne step on one rank\n" + counts.render();
 }
 
+std::string program_text(const scenarios::Scenario& scenario) {
+  std::ostringstream text;
+  program::write_text(program::build_program(scenarios::step_spec(scenario), scenario.run.steps), text);
+  return text.str();
+}
+
 Exit show(const Options& options) {
   const Loaded loaded = load(options.choice);
   for (const std::string& warning : loaded.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
   if (options.output.json) print(show_json(loaded.scenario).dump(2) + "\n");
   else if (options.resolved) print(scenarios::to_json_text(loaded.scenario) + "\n");
+  else if (options.program) print(program_text(loaded.scenario));
   else print(show_text(loaded.scenario));
   return Exit::ok;
 }
@@ -128,12 +137,14 @@ Exit show(const Options& options) {
 
 void add_show(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("show", "Show a scenario: its units and counts, or every setting as it will run");
+  CLI::App* command = app.add_subcommand("show", "Show a scenario: its units and counts, every setting as it will run, or the program of one rank");
   options->choice.add_to(*command);
   options->output.add_json(*command);
-  command->add_flag("--resolved", options->resolved, "The whole scenario as it will run; it can be read again");
+  auto* resolved = command->add_flag("--resolved", options->resolved, "The whole scenario as it will run; it can be read again");
+  command->add_flag("--program", options->program, "The ops of one rank as text, one a line")->excludes(resolved);
   command->footer(
-      "Examples:\n  stepcast show 7b-32xa100\n  stepcast show 7b-32xa100 --resolved > full.json\n  stepcast show --model config.json --cluster dgx-a100-4 "
+      "Examples:\n  stepcast show 7b-32xa100\n  stepcast show 7b-32xa100 --program | less\n  stepcast show 7b-32xa100 --resolved > full.json\n  stepcast show "
+      "--model config.json --cluster dgx-a100-4 "
       "--json");
   command->callback([options, &action] { action = [options] { return show(*options); }; });
 }
