@@ -7,8 +7,7 @@ target_include_directories(stepcast_options INTERFACE ${PROJECT_SOURCE_DIR})
 # -ffp-contract=off: models must give the same bits on every machine. The flags are for C++ alone: nvcc passes its own to the host compiler.
 target_compile_options(stepcast_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wsign-conversion;-Wshadow;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>;-ffp-contract=off>)
-# A library's error text carries the JSON path; the headers must agree on it in every file.
-target_compile_definitions(stepcast_options INTERFACE JSON_DIAGNOSTICS=1)
+# Not JSON_DIAGNOSTICS: with it, nlohmann 3.11.2 fails its own assertion when an ordered_json object grows. Our reader adds the JSON pointer itself.
 option(STEPCAST_WERROR "Warnings are errors" OFF)
 if(STEPCAST_WERROR)
   target_compile_options(stepcast_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
