@@ -179,7 +179,6 @@ void Fsdp1::root_pre_forward() {
 void Fsdp1::pre_forward(Unit& unit) {
   builder_.host_work(hw::HostWork::fsdp_pre_forward);
   if (!order_recorded_) pre_forward_order_.push_back(position(unit));
-  unit.state = Unit::State::forward;
   if (!unit.prefetched) unshard(unit);
   unit.needs_pre_forward_unshard = false;
   stream_wait(Stream::compute, Stream::unshard);
@@ -192,13 +191,11 @@ void Fsdp1::post_forward(Unit& unit) {
   reshard(unit, !unit.root && frees_after_forward(), Freed::in_forward);
   unit.needs_pre_backward_unshard = true;
   unit.ran_pre_backward = false;
-  unit.state = Unit::State::idle;
 }
 
 void Fsdp1::pre_backward(Unit& unit) {
   if (unit.ran_pre_backward) return;
   builder_.host_work(hw::HostWork::fsdp_pre_backward);
-  unit.state = Unit::State::backward_pre;
   if (unit.needs_pre_backward_unshard) {
     if (!unit.prefetched) unshard(unit);
     stream_wait(Stream::compute, Stream::unshard);
@@ -210,7 +207,6 @@ void Fsdp1::pre_backward(Unit& unit) {
 
 void Fsdp1::post_backward(Unit& unit) {
   builder_.host_work(hw::HostWork::fsdp_post_backward);
-  unit.state = Unit::State::backward_post;
   reshard(unit, types_.sharded && (sync_gradients_ || frees_after_forward()), Freed::in_backward);
   if (spec_.policy.backward_prefetch == BackwardPrefetch::post) prefetch_previous(unit);
   if (!sync_gradients_) return;  // the unsharded gradient is kept
@@ -224,7 +220,6 @@ void Fsdp1::final_callback() {
   post_forward_order_.clear();
   for (Unit& unit : units_) {
     unit.prefetched = unit.needs_pre_forward_unshard = unit.needs_pre_backward_unshard = unit.ran_pre_backward = false;
-    unit.state = Unit::State::idle;
   }
 }
 

@@ -36,8 +36,6 @@ struct Unit {
   std::uint32_t all_gather = 0, reduce_scatter = 0;
 
   // Flags of PyTorch's handle (_runtime_utils.py).
-  enum class State : std::uint8_t { idle, forward, backward_pre, backward_post };
-  State state = State::idle;
   bool unsharded = false, prefetched = false;
   bool needs_pre_forward_unshard = false, needs_pre_backward_unshard = false, ran_pre_backward = false;
   bool has_flat_grad = false;     // an unsharded gradient is kept from an earlier micro-batch
