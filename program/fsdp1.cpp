@@ -218,9 +218,7 @@ void Fsdp1::final_callback() {
   builder_.host_work(hw::HostWork::fsdp_final_callback);
   if (sync_gradients_) stream_wait(Stream::compute, Stream::post_backward);
   post_forward_order_.clear();
-  for (Unit& unit : units_) {
-    unit.prefetched = unit.needs_pre_forward_unshard = unit.needs_pre_backward_unshard = unit.ran_pre_backward = false;
-  }
+  for (Unit& unit : units_) { unit.prefetched = unit.needs_pre_forward_unshard = unit.needs_pre_backward_unshard = unit.ran_pre_backward = false; }
 }
 
 /// The order of the first forward is not known while it runs, so nothing is prefetched in it.

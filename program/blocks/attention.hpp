@@ -14,8 +14,7 @@ struct Qkv {
 /// Rotary positions as Hugging Face's apply_rotary_pos_emb runs them: 5 kernels forward and 9 backward per tensor; one each in a compiled graph.
 class Rope {
  public:
-  Rope(Writer& writer, std::string name, std::int64_t width)
-      : w_(writer), name_(std::move(name)), width_(width), bytes_(w_.size.tokens * width * w_.size.element) {}
+  Rope(Writer& writer, std::string name, std::int64_t width) : w_(writer), name_(std::move(name)), bytes_(w_.size.tokens * width * w_.size.element) {}
   Slot forward(Slot x);
   Slot backward(Slot gradient);
   /// `expanded`: width of the result, larger where grouped keys are repeated in the same kernel.
@@ -26,7 +25,7 @@ class Rope {
   [[nodiscard]] Slot tensor(const char* what, std::int64_t bytes) { return w_.activation(name_ + "." + what, bytes); }
   Writer& w_;
   std::string name_;
-  std::int64_t width_, bytes_;
+  std::int64_t bytes_;
 };
 
 /// Projections and what follows them until the attention proper.
@@ -80,7 +79,7 @@ class AttentionCore {
   bool compiled_, llama_;
   std::int64_t kv_heads_;  // as the attention sees them: expanded ones are as many as the query heads
   Qkv in_;
-  Slot out_ = kNoSlot, lse_ = kNoSlot, softmax_ = kNoSlot, probabilities_ = kNoSlot, mask_ = kNoSlot;
+  Slot out_ = kNoSlot, lse_ = kNoSlot, softmax_ = kNoSlot, probabilities_ = kNoSlot;
 };
 
 }  // namespace stepcast::program
