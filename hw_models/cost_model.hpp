@@ -10,9 +10,9 @@ namespace stepcast::hw {
 
 /// How a kernel meets others that run at the same time.
 struct KernelPrice {
-  Seconds alone;             // duration with the device to itself
-  double nccl_slowdown = 0;  // duration grows by this ratio while a collective runs on the device
-  double dram_share = 0;     // share of the DRAM bandwidth that it needs to run at full speed
+  Seconds alone;               // duration with the device to itself
+  double nccl_slowdown = 0;    // duration grows by this ratio while a collective runs on the device
+  double dram_share = 0;       // share of the DRAM bandwidth that it needs to run at full speed
   double processor_share = 0;  // share of the multiprocessors that it fills; kernels of two streams that each fill them all take as long as one after the other
 };
 
