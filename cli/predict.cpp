@@ -1,5 +1,7 @@
 #include "cli/predict.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -67,13 +69,21 @@ sim::Options options_of(const scenarios::Scenario& scenario, const hw::CostModel
 void warn(const sim::Options& options, Prediction& prediction) {
   Report& report = prediction.report;
   const auto& retries = report.retries_per_step;
-  if (!retries.empty() && retries.back() > 0) {
+  const bool ok = report.outcome == "ok";
+  if (ok && !retries.empty() && retries.back() > 0) {
     report.warnings.push_back("the allocator gives its cache back and takes it again in every step (" + std::to_string(retries.back()) +
                               " retries in the last one): the step runs at the limit of the device's memory");
   }
   if (prediction.scenario.run.steps == 1) report.warnings.push_back("one step only: the step time includes the start-up of the first step");
-  if (options.memory_limit && report.outcome == "ok" && static_cast<double>(report.peak_reserved_bytes) > 0.95 * static_cast<double>(options.pool_bytes)) {
+  if (ok && options.memory_limit && static_cast<double>(report.peak_reserved_bytes) > 0.95 * static_cast<double>(options.pool_bytes)) {
     report.warnings.push_back("more than 95 % of the device's memory is reserved: a longer sequence or another library version may run out of it");
+  }
+  // A loader that starts with its queues full hides for some steps that it can't keep up.
+  const scenarios::Loader& loader = prediction.scenario.loader;
+  const double delivery_s = loader.batch_time.in(second) / std::max(1, loader.workers) * static_cast<double>(prediction.scenario.batch.grad_accum);
+  if (ok && !prediction.scenario.fixed_costs && delivery_s > report.step_time_s) {
+    report.warnings.push_back(fmt::format(
+        "the data loader needs {:.4g} s for the batches of a step, more than the step time: with more steps (/run/steps) it sets the pace", delivery_s));
   }
 }
 

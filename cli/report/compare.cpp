@@ -94,26 +94,32 @@ Json step_parts(const Json& a, const Json& b, double scale) {
   return parts;
 }
 
+/// Ratio by which times of `b` count, so that both stand for the same number of tokens.
+double token_scale(const Json& a, const Json& b) {
+  const auto tokens_a = number(a, "tokens_per_step_per_gpu"), tokens_b = number(b, "tokens_per_step_per_gpu");
+  const bool known = tokens_a && tokens_b && *tokens_a > 0 && *tokens_b > 0;
+  return known ? *tokens_a / *tokens_b : 1;
+}
+
 Json step_time(const Json& a, const Json& b) {
   const auto from = number(a, "step_time_s"), to = number(b, "step_time_s");
   if (!from || !to) return nullptr;
-  const auto tokens_a = number(a, "tokens_per_step_per_gpu"), tokens_b = number(b, "tokens_per_step_per_gpu");
-  const bool scaled = tokens_a && tokens_b && *tokens_a > 0 && *tokens_b > 0 && *tokens_a != *tokens_b;
-  const double scale = scaled ? *tokens_a / *tokens_b : 1;
+  const double scale = token_scale(a, b);
+  const bool scaled = scale != 1;
   return {{"from_s", *from},
           {"to_s", *to * scale},
           {"delta_s", *to * scale - *from},
-          {"scaled_to_tokens", scaled ? Json(*tokens_a) : Json(nullptr)},
+          {"scaled_to_tokens", scaled ? Json(*number(a, "tokens_per_step_per_gpu")) : Json(nullptr)},
           {"parts", step_parts(a, b, scale)}};
 }
 
-Json rows_of(const Json& a, const Json& b, const char* section, const char* label, const std::vector<const char*>& columns) {
+Json rows_of(const Json& a, const Json& b, const char* section, const char* label, const std::vector<const char*>& columns, double scale = 1) {
   Json rows = Json::array();
   for (const std::string& key : keys_of(a, b, section)) {
     Json row = {{label, key}};
     bool differs = false;
     for (const char* column : columns) {
-      const double from = row_number(a, section, key, column), to = row_number(b, section, key, column);
+      const double from = row_number(a, section, key, column), to = scale * row_number(b, section, key, column);
       differs = differs || from != to;
       row[std::string("from_") + column] = from;
       row[std::string("to_") + column] = to;
@@ -164,7 +170,7 @@ Json difference(const std::vector<std::string>& names, const std::vector<Json>& 
           {"bound", {{"from", text(a, "bound")}, {"to", text(b, "bound")}}},
           {"metrics", metrics(a, b)},
           {"step_time", step_time(a, b)},
-          {"phases", rows_of(a, b, "phases", "phase", {"span_s", "exposed_comm_s", "idle_s"})},
+          {"phases", rows_of(a, b, "phases", "phase", {"span_s", "exposed_comm_s", "idle_s"}, token_scale(a, b))},
           {"collectives", rows_of(a, b, "collectives", "kind", {"calls", "bytes", "exposed_s"})},
           {"memory", memory(a, b)}};
 }

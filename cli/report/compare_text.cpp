@@ -108,7 +108,7 @@ std::string memory(const Json& difference) {
 std::string collectives(const Json& rows) {
   std::string text;
   for (const Json& row : rows) {
-    text += fmt::format("  {}: {:.0f} -> {:.0f} calls, {} -> {}, exposed {} -> {}\n", row["kind"].get<std::string>(), row["from_calls"].get<double>(),
+    text += fmt::format("  {} per step: {:.0f} -> {:.0f} calls, {} -> {}, exposed {} -> {}\n", row["kind"].get<std::string>(), row["from_calls"].get<double>(),
                         row["to_calls"].get<double>(), size_text(row["from_bytes"].get<double>()), size_text(row["to_bytes"].get<double>()),
                         time_text(row["from_exposed_s"].get<double>()), time_text(row["to_exposed_s"].get<double>()));
   }

@@ -275,6 +275,17 @@ TEST_CASE("out of memory is a result: exit code 4, with the request that failed"
   CHECK(has(place.run("run 7b-32xa100 --set /batch/micro_batch=64").out, "OUT OF MEMORY"));
 }
 
+TEST_CASE("a loader that can't keep up is told, and a slow one waits for data") {
+  const Place place;
+  const std::string slow = "run 7b-32xa100 --set '/loader/batch_time=30 s' --set /loader/workers=2 --set /loader/prefetch_factor=1";
+  const Outcome r = place.run(slow + " --set /run/steps=9 --json");
+  REQUIRE_MESSAGE(r.code == 0, r.err);
+  const Json report = Json::parse(r.out);
+  CHECK(report["data_wait_s"].get<double>() > 5);
+  CHECK(report["bound"] == "data");
+  CHECK(has(place.run(slow + " --set /run/steps=2").out, "the data loader needs 15 s"));  // the second batch comes with the first
+}
+
 TEST_CASE("the same scenario gives the same bytes") {
   const Place place;
   const std::string first = place.run("run 7b-32xa100 --json").out;

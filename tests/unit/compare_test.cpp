@@ -49,6 +49,7 @@ TEST_CASE("a report with twice the tokens is scaled to the first") {
   const Json& step = c["differences"][0]["step_time"];
   CHECK(step["to_s"].get<double>() == doctest::Approx(0.9));
   CHECK(step["scaled_to_tokens"] == 1000.0);
+  CHECK(c["differences"][0]["phases"][0]["to_span_s"].get<double>() == doctest::Approx(0.45));
   CHECK(has(compare_text(c), "scaled to 1,000 tokens per GPU"));
 }
 
