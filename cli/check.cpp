@@ -1,4 +1,4 @@
-// `stepcast check`: proves a scenario's program free of races, uses of freed memory and disagreeing collectives. docs/check.md; test: tests/cli.cmake.
+// `stepcast check`: proves a scenario's program free of races, uses of freed memory and disagreeing collectives. docs/check.md; test: tests/golden/cli_test.cpp.
 #include "program/check.hpp"
 
 #include <fmt/format.h>

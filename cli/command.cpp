@@ -1,3 +1,4 @@
+// The options that several subcommands have in common. docs/commands.md; test: tests/golden/cli_test.cpp.
 #include "cli/command.hpp"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// What the subcommands share: how they register, the options that several of them have, and how they end. Test: tests/cli.cmake.
+// What the subcommands share: how they register, the options that several of them have, and how they end. Test: tests/golden/cli_test.cpp.
 #pragma once
 
 #include <CLI/CLI.hpp>

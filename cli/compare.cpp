@@ -1,4 +1,4 @@
-// `stepcast compare`: scenarios or report files side by side, with the reason for each difference. docs/commands.md; test: tests/cli.cmake.
+// `stepcast compare`: scenarios or report files side by side, with the reason for each difference. docs/commands.md; test: tests/golden/cli_test.cpp.
 #include "cli/report/compare.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // `stepcast demo`: runs the stages of the built-in case study in order, prints how far each gets and why, and leaves report and trace of the last.
-// The stages are the built-in scenarios named NN-*. docs/commands.md; test: tests/cli.cmake.
+// The stages are the built-in scenarios named NN-*. docs/commands.md; test: tests/golden/cli_test.cpp.
 #include <fmt/format.h>
 
 #include <cctype>

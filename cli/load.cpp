@@ -1,3 +1,4 @@
+// A scenario file or name, or an imported config.json. docs/commands.md; test: tests/golden/cli_test.cpp.
 #include "cli/load.hpp"
 
 #include "hw_models/input_error.hpp"

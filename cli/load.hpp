@@ -1,4 +1,4 @@
-// Reads the scenario that a command line chose. Test: tests/cli.cmake.
+// Reads the scenario that a command line chose. Test: tests/golden/cli_test.cpp.
 #pragma once
 
 #include <string>

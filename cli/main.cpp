@@ -1,5 +1,5 @@
 // The `stepcast` command: parses the command line, runs one subcommand, and turns every error into one line on stderr and an exit code.
-// Commands and exit codes: docs/commands.md. Test: tests/cli.cmake.
+// Commands and exit codes: docs/commands.md. Test: tests/golden/cli_test.cpp.
 #include <csignal>
 #include <cstdio>
 #include <exception>

@@ -1,4 +1,4 @@
-// Fills a report from a finished simulation. Every field is defined in docs/report.md. Test: tests/cli.cmake, tests/unit/report_test.cpp.
+// Fills a report from a finished simulation. Every field is defined in docs/report.md. Test: tests/golden/cli_test.cpp, tests/unit/report_test.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Staging and renaming of the files of --out. docs/commands.md; test: tests/golden/cli_test.cpp.
 #include "cli/output_folder.hpp"
 
 #include <unistd.h>

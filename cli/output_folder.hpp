@@ -1,4 +1,4 @@
-// The folder of --out: files are written under temporary names and renamed together at the end, so that no half result is left. Test: tests/cli.cmake.
+// The folder of --out: files are written under temporary names and renamed together at the end, so that no half result is left. Test: tests/golden/cli_test.cpp.
 #pragma once
 
 #include <filesystem>

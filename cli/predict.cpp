@@ -1,3 +1,4 @@
+// Turns a scenario into the inputs of the simulator, runs it, and adds warnings. docs/report.md; test: tests/golden/cli_test.cpp.
 #include "cli/predict.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// From a scenario to a report: program, prices, simulation, breakdown. The one way that every forecasting command goes. Test: tests/cli.cmake.
+// From a scenario to a report: program, prices, simulation, breakdown. The one way that every forecasting command goes. Test: tests/golden/cli_test.cpp.
 #pragma once
 
 #include <string>

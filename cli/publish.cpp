@@ -1,3 +1,4 @@
+// The files of --out. docs/report.md; test: tests/golden/cli_test.cpp.
 #include "cli/publish.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Writes report.json, report.txt and trace.json.gz of a prediction into the folder of --out. Test: tests/cli.cmake.
+// Writes report.json, report.txt and trace.json.gz of a prediction into the folder of --out. Test: tests/golden/cli_test.cpp.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// `stepcast run`: predicts one scenario. docs/commands.md; test: tests/cli.cmake.
+// `stepcast run`: predicts one scenario. docs/commands.md; test: tests/golden/cli_test.cpp.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// `stepcast show`: the scenario as it will run, its units, what a step holds, and the ops of one rank. docs/commands.md; test: tests/cli.cmake.
+// `stepcast show`: the scenario as it will run, its units, what a step holds, and the ops of one rank. docs/commands.md; test: tests/golden/cli_test.cpp.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Columns, bars and numbers of plain text. Test: tests/unit/report_test.cpp.
 #include "cli/report/table.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The text of a report, section by section. docs/report.md; test: tests/unit/report_test.cpp.
 #include "cli/report/text.hpp"
 
 #include <fmt/format.h>
