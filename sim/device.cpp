@@ -133,6 +133,7 @@ Flow Engine::kernel_flow(Rank& rank, std::uint32_t s) const {
   Flow flow;
   flow.limit = rank.active_collectives > 0 ? 1 / (1 + price.nccl_slowdown) : 1;
   flow.demand[static_cast<std::size_t>(Resource::dram)] = price.dram_share;
+  flow.demand[static_cast<std::size_t>(Resource::processors)] = price.processor_share;
   return flow;
 }
 

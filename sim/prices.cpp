@@ -7,7 +7,7 @@ PriceList price(const program::Program& program, const hw::CostModel& model) {
   PriceList list;
   for (const auto& kernel : program.kernels) {
     const hw::KernelPrice price = model.kernel(kernel.shape);
-    list.kernels.push_back({to_sim_time(price.alone), price.nccl_slowdown, price.dram_share});
+    list.kernels.push_back({to_sim_time(price.alone), price.nccl_slowdown, price.dram_share, price.processor_share});
   }
   for (const auto& collective : program.collectives) {
     const hw::CollectivePrice price = model.collective(collective.shape);
@@ -26,7 +26,7 @@ PriceList price(const program::Program& program, const hw::CostModel& model) {
 PriceList price(const program::Program& program, const FixedCosts& costs) {
   PriceList list;
   const auto phase = [&costs](hw::FixedPhase p) { return costs.phases[static_cast<std::size_t>(p)]; };
-  for (const auto& kernel : program.kernels) list.kernels.push_back({phase(kernel.shape.phase), 0, 0});
+  for (const auto& kernel : program.kernels) list.kernels.push_back({phase(kernel.shape.phase), 0, 0, 0});
   for (const auto& collective : program.collectives) {
     const bool root = collective.root_unit;
     switch (collective.shape.kind) {

@@ -21,7 +21,7 @@ namespace stepcast::sim {
 struct PriceList {
   struct Kernel {
     SimTime alone{};
-    double nccl_slowdown = 0, dram_share = 0;
+    double nccl_slowdown = 0, dram_share = 0, processor_share = 0;
   };
   struct Collective {
     SimTime alone{};

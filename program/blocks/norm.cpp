@@ -32,13 +32,13 @@ void Norm::make_statistics() { statistics_ = w_.activation(name_ + ".statistics"
 Slot Norm::forward_eager_rms(Slot x) {
   const bool casts = w_.size.element != 4;
   x32_ = casts ? w_.elementwise("aten::to fp32", full_fp32("x32"), {x}) : x;
-  const Slot square = w_.elementwise("aten::pow", full_fp32("square"), {x32_});
+  const Slot square = w_.elementwise("aten::pow", full_fp32("square"), {x32_}, kReduction);
   const Slot mean = w_.elementwise("aten::mean", per_token("mean"), {square}, kReduction);
   const Slot shifted = w_.elementwise("aten::add eps", per_token("shifted"), {mean}, kTiny);
   statistics_ = w_.elementwise("aten::rsqrt", per_token("rsqrt"), {shifted}, kTiny);
-  Slot scaled = w_.elementwise("aten::mul rsqrt", full_fp32("scaled"), {x32_, statistics_});
+  Slot scaled = w_.elementwise("aten::mul rsqrt", full_fp32("scaled"), {x32_, statistics_}, kReduction);
   normed_ = casts ? w_.elementwise("aten::to", full("normed"), {scaled}) : scaled;
-  return w_.elementwise("aten::mul weight", full("out"), {normed_, w_.params});
+  return w_.elementwise("aten::mul weight", full("out"), {normed_, w_.params}, kReduction);
 }
 
 std::vector<Slot> Norm::gradient_slots() {
@@ -59,26 +59,26 @@ Slot Norm::backward(Slot gradient, Slot result) {
 Slot Norm::backward_eager_rms(Slot gradient, Slot result) {
   const bool casts = w_.size.element != 4;
   // out = weight * normed
-  const Slot d_normed = w_.elementwise("MulBackward0 weight, input", full("d_normed"), {gradient, w_.params});
-  const Slot d_weight = w_.elementwise("MulBackward0 weight", full("d_weight"), {gradient, normed_});
+  const Slot d_normed = w_.elementwise("MulBackward0 weight, input", full("d_normed"), {gradient, w_.params}, kReduction);
+  const Slot d_weight = w_.elementwise("MulBackward0 weight", full("d_weight"), {gradient, normed_}, kReduction);
   w_.elementwise("aten::sum weight", gradient_slots()[0], {d_weight}, kReduction);
   const Slot d_scaled = casts ? w_.elementwise("ToCopyBackward0 fp32", full_fp32("d_scaled"), {d_normed}) : d_normed;
   // scaled = x32 * rsqrt
-  const Slot d_x = w_.elementwise("MulBackward0 x", full_fp32("d_x"), {d_scaled, statistics_});
-  const Slot d_rsqrt_full = w_.elementwise("MulBackward0 rsqrt", full_fp32("d_rsqrt_full"), {d_scaled, x32_});
+  const Slot d_x = w_.elementwise("MulBackward0 x", full_fp32("d_x"), {d_scaled, statistics_}, kReduction);
+  const Slot d_rsqrt_full = w_.elementwise("MulBackward0 rsqrt", full_fp32("d_rsqrt_full"), {d_scaled, x32_}, kReduction);
   const Slot d_rsqrt = w_.elementwise("aten::sum rsqrt", per_token("d_rsqrt"), {d_rsqrt_full}, kReduction);
   // rsqrt: -0.5 * d * rsqrt^3
   const Slot cube = w_.elementwise("RsqrtBackward0 pow", per_token("cube"), {statistics_}, kTiny);
   const Slot half = w_.elementwise("RsqrtBackward0 scale", per_token("half"), {d_rsqrt}, kTiny);
   const Slot d_mean = w_.elementwise("RsqrtBackward0 mul", per_token("d_mean"), {half, cube}, kTiny);
   // mean of squares
-  const Slot d_square = w_.elementwise("MeanBackward1", full_fp32("d_square"), {d_mean});
-  const Slot power = w_.elementwise("PowBackward0 pow", full_fp32("power"), {x32_});
-  const Slot twice = w_.elementwise("PowBackward0 scale", full_fp32("twice"), {power});
-  const Slot d_x_square = w_.elementwise("PowBackward0 mul", full_fp32("d_x_square"), {d_square, twice});
+  const Slot d_square = w_.elementwise("MeanBackward1", full_fp32("d_square"), {d_mean}, kReduction);
+  const Slot power = w_.elementwise("PowBackward0 pow", full_fp32("power"), {x32_}, kReduction);
+  const Slot twice = w_.elementwise("PowBackward0 scale", full_fp32("twice"), {power}, kReduction);
+  const Slot d_x_square = w_.elementwise("PowBackward0 mul", full_fp32("d_x_square"), {d_square, twice}, kReduction);
   if (!casts) return w_.add("aten::add norm gradients", result, d_x, d_x_square);
   const Slot sum = w_.add("aten::add norm gradients", full_fp32("d_x32"), d_x, d_x_square);
-  return w_.elementwise("ToCopyBackward0", result, {sum});
+  return w_.elementwise("ToCopyBackward0", result, {sum}, kReduction);
 }
 
 Slot Norm::forward_compiled(Slot a, Slot b, Slot sum) {

@@ -5,6 +5,7 @@ namespace stepcast::program {
 namespace {
 
 constexpr auto kCopy = hw::MemoryClass::copy;
+constexpr auto kStrided = hw::MemoryClass::indexing;
 
 }  // namespace
 
@@ -12,25 +13,25 @@ constexpr auto kCopy = hw::MemoryClass::copy;
 
 Slot Rope::forward(Slot x) {
   const std::int64_t n = bytes_;
-  const Slot negated = w_.kernel("aten::neg rope", tensor("negated", n / 2), {x}, {n / 2, n / 2});
-  const Slot rotated = w_.kernel("aten::cat rope", tensor("rotated", n), {negated, x}, {n, n}, kCopy);
-  const Slot cosine = w_.kernel("aten::mul cos", tensor("cosine", n), {x}, {n, n});
-  const Slot sine = w_.kernel("aten::mul sin", tensor("sine", n), {rotated}, {n, n});
+  const Slot negated = w_.kernel("aten::neg rope", tensor("negated", n / 2), {x}, {n / 2, n / 2}, kStrided);
+  const Slot rotated = w_.kernel("aten::cat rope", tensor("rotated", n), {negated, x}, {n, n}, kStrided);
+  const Slot cosine = w_.kernel("aten::mul cos", tensor("cosine", n), {x}, {n, n}, kStrided);
+  const Slot sine = w_.kernel("aten::mul sin", tensor("sine", n), {rotated}, {n, n}, kStrided);
   return w_.add("aten::add rope", tensor("rope", n), cosine, sine);
 }
 
 Slot Rope::backward(Slot gradient) {
   const std::int64_t n = bytes_;
-  const Slot d_rotated = w_.elementwise("MulBackward0 sin", tensor("d_rotated", n), {gradient});
-  const Slot d_upper = w_.kernel("NegBackward0 rope", tensor("d_upper", n / 2), {d_rotated}, {n / 2, n / 2});
+  const Slot d_rotated = w_.elementwise("MulBackward0 sin", tensor("d_rotated", n), {gradient}, kStrided);
+  const Slot d_upper = w_.kernel("NegBackward0 rope", tensor("d_upper", n / 2), {d_rotated}, {n / 2, n / 2}, kStrided);
   const auto slice_backward = [&](const char* what, Slot half) {  // zeros, then a copy into one half
     const Slot zeros = w_.kernel("SliceBackward0 zeros", tensor(what, n), {}, {0, n});
-    return w_.kernel("SliceBackward0 copy", zeros, {half}, {n / 2, n / 2}, kCopy);
+    return w_.kernel("SliceBackward0 copy", zeros, {half}, {n / 2, n / 2}, kStrided);
   };
   const Slot upper = slice_backward("d_slice_upper", d_upper);
   const Slot lower = slice_backward("d_slice_lower", d_rotated);
   const Slot halves = w_.add("aten::add slices", tensor("d_halves", n), upper, lower);
-  const Slot cosine = w_.elementwise("MulBackward0 cos", tensor("d_cosine", n), {gradient});
+  const Slot cosine = w_.elementwise("MulBackward0 cos", tensor("d_cosine", n), {gradient}, kStrided);
   return w_.add("aten::add rope gradients", tensor("d_input", n), halves, cosine);
 }
 

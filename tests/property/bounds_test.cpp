@@ -36,7 +36,7 @@ Work work_of_last_step(const program::Program& program, const sim::PriceList& pr
 sim::PriceList without_host_and_contention(sim::PriceList prices) {
   prices.host.fill(SimTime{});
   prices.launch_latency = SimTime{};
-  for (auto& kernel : prices.kernels) kernel.nccl_slowdown = kernel.dram_share = 0;
+  for (auto& kernel : prices.kernels) kernel.nccl_slowdown = kernel.dram_share = kernel.processor_share = 0;
   for (auto& collective : prices.collectives) collective.nvlink_share = collective.nic_share = 0;
   return prices;
 }

@@ -26,7 +26,7 @@ struct HandProgram {
   }
   std::uint32_t kernel(std::int64_t duration_ns, double slowdown = 0, double dram = 0) {
     program.kernels.push_back({{}, "op" + std::to_string(program.kernels.size()), "kernel"});
-    prices.kernels.push_back({ns(duration_ns), slowdown, dram});
+    prices.kernels.push_back({ns(duration_ns), slowdown, dram, 0});
     return static_cast<std::uint32_t>(program.kernels.size() - 1);
   }
   std::uint32_t collective(std::int64_t duration_ns, std::int32_t ranks, program::Communicator communicator = program::Communicator::shard) {

@@ -111,6 +111,14 @@ TEST_CASE("two kernels that each need all of the DRAM take twice as long togethe
   CHECK(end_ns(p.run()) == 200);
 }
 
+TEST_CASE("two kernels that each fill the multiprocessors take as long as one after the other") {
+  HandProgram p;
+  const auto k = p.kernel(100);
+  p.prices.kernels[k].processor_share = 1;
+  p.add(OpKind::launch, k, Stream::post_backward).add(OpKind::launch, k).end_step();
+  CHECK(end_ns(p.run()) == 200);
+}
+
 TEST_CASE("a full launch queue blocks the host") {
   HandProgram p;
   p.host_costs(1, 0);
