@@ -2,11 +2,13 @@
 // The stages are the built-in scenarios named NN-*. docs/commands.md; test: tests/golden/cli_test.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/predict.hpp"
@@ -78,22 +80,40 @@ nlohmann::ordered_json demo_json(const std::vector<Report>& reports, const std::
   return {{"stages", stages}, {"out", folder}};
 }
 
+/// Stages with the same sequence length make one series; the first one is explained stage by stage, the others are tables.
+std::vector<std::vector<Report>> series_of(const std::vector<Report>& reports) {
+  std::vector<std::vector<Report>> series;
+  for (const Report& report : reports) {
+    const auto same = [&](const std::vector<Report>& one) { return one.front().scenario.seq_len == report.scenario.seq_len; };
+    const auto found = std::find_if(series.begin(), series.end(), same);
+    if (found == series.end()) series.push_back({report});
+    else found->push_back(report);
+  }
+  return series;
+}
+
+std::string demo_text(const std::vector<Report>& reports, const std::string& folder) {
+  const auto series = series_of(reports);
+  std::string text = wrapped(headline(reports.front().scenario), 0) + "\n" + progression(series.front()) + bars(series.front());
+  for (std::size_t i = 1; i < series.size(); ++i) {
+    text += fmt::format("\nThe same with sequences of {}\n\n", series[i].front().scenario.seq_len) + progression(series[i]);
+  }
+  return text + fmt::format("\nReport of {1}: {0}/report.txt and {0}/report.json; its trace, for https://ui.perfetto.dev: {0}/trace.json.gz\n", folder,
+                            series.front().back().scenario.name);
+}
+
 Exit demo(const Options& options) {
-  const std::vector<std::string> stages = stages_of(options);
   const std::string& folder = options.output.folder;
   check_folder(folder, options.output.force);
   std::vector<Report> reports;
-  for (const std::string& stage : stages) {
-    const Prediction prediction = predict(scenarios::read_scenario(stage, options.changes.all()));
+  std::optional<Prediction> last;  // of the first series: the one to publish
+  for (const std::string& stage : stages_of(options)) {
+    Prediction prediction = predict(scenarios::read_scenario(stage, options.changes.all()));
     reports.push_back(prediction.report);
-    if (reports.size() == stages.size()) publish(prediction, folder, options.output.force);
+    if (prediction.report.scenario.seq_len == reports.front().scenario.seq_len) last = std::move(prediction);
   }
-  if (options.output.json) {
-    print(demo_json(reports, folder).dump(2) + "\n");
-    return Exit::ok;
-  }
-  print(wrapped(headline(reports.front().scenario), 0) + "\n" + progression(reports) + bars(reports) +
-        fmt::format("\nReport of the last stage: {0}/report.txt and {0}/report.json; its trace, for https://ui.perfetto.dev: {0}/trace.json.gz\n", folder));
+  publish(*last, folder, options.output.force);
+  print(options.output.json ? demo_json(reports, folder).dump(2) + "\n" : demo_text(reports, folder));
   return Exit::ok;
 }
 
