@@ -72,19 +72,24 @@ struct CollectiveShape {
 /// What the host thread does between two device calls; each has a price of its own.
 enum class HostWork : std::uint8_t {
   none,
-  op_forward,            // one eager op of the forward: interpreter, dispatcher, autograd record, launch
-  op_backward,           // one op of the C++ autograd engine, launch included
-  op_compiled,           // one launch inside a compiled graph
-  op_optimizer,          // one (multi-tensor) launch of the optimizer or of clipping
-  extra_launch,          // a further kernel of the same op: the driver's launch alone
-  collective_call,       // c10d call of one collective
-  fsdp_pre_forward, fsdp_post_forward, fsdp_pre_backward, fsdp_post_backward,  // fixed part of each hook
-  fsdp_root_pre_forward, fsdp_final_callback,
-  views_unsharded,       // per parameter: point it at the gathered buffer
-  views_sharded,         // per parameter: point it back at the shard
-  event_record, stream_wait,
-  allocation,            // one cached allocation or free
-  step_begin,            // once per training step: loop, zero_grad, logging
+  op_forward,       // one eager op of the forward: interpreter, dispatcher, autograd record, launch
+  op_backward,      // one op of the C++ autograd engine, launch included
+  op_compiled,      // one launch inside a compiled graph
+  op_optimizer,     // one (multi-tensor) launch of the optimizer or of clipping
+  extra_launch,     // a further kernel of the same op: the driver's launch alone
+  collective_call,  // c10d call of one collective
+  fsdp_pre_forward,
+  fsdp_post_forward,
+  fsdp_pre_backward,
+  fsdp_post_backward,  // fixed part of each hook
+  fsdp_root_pre_forward,
+  fsdp_final_callback,
+  views_unsharded,  // per parameter: point it at the gathered buffer
+  views_sharded,    // per parameter: point it back at the shard
+  event_record,
+  stream_wait,
+  allocation,  // one cached allocation or free
+  step_begin,  // once per training step: loop, zero_grad, logging
   count_
 };
 inline constexpr std::size_t kHostWorkKinds = static_cast<std::size_t>(HostWork::count_);

@@ -21,7 +21,9 @@ struct LoaderSettings {
 class DataLoader {
  public:
   explicit DataLoader(const LoaderSettings& settings)
-      : settings_(settings), ready_(static_cast<std::size_t>(std::max(settings.workers, 1))), taken_(ready_.size() * static_cast<std::size_t>(settings.prefetch)) {}
+      : settings_(settings),
+        ready_(static_cast<std::size_t>(std::max(settings.workers, 1))),
+        taken_(ready_.size() * static_cast<std::size_t>(settings.prefetch)) {}
 
   /// The host asks for the next batch at time `now`; returns when it has it (>= now).
   SimTime next(SimTime now) {

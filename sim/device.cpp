@@ -17,9 +17,7 @@ SimTime left(SimTime remaining, SimTime updated, SimTime now, double speed) {
   return std::max(remaining - done, SimTime{});
 }
 
-SimTime end_time(SimTime now, SimTime remaining, double speed) {
-  return now + (speed == 1.0 ? remaining : to_sim_time(to_seconds(remaining) / speed));
-}
+SimTime end_time(SimTime now, SimTime remaining, double speed) { return now + (speed == 1.0 ? remaining : to_sim_time(to_seconds(remaining) / speed)); }
 
 }  // namespace
 

@@ -163,7 +163,8 @@ bool Engine::enqueue(Rank& rank, const Op& op) {
   if (op.kind == OpKind::collective) item.capture = rank.issued[static_cast<std::size_t>(program_.collectives[op.id].communicator)]++;
   if (recorded(rank)) {
     item.context = recorder_.context();
-    if (call) item.correlation = recorder_.host_call(op, host.time - host_cost(op), host.time, prices_.host[static_cast<std::size_t>(hw::HostWork::extra_launch)]);
+    if (call)
+      item.correlation = recorder_.host_call(op, host.time - host_cost(op), host.time, prices_.host[static_cast<std::size_t>(hw::HostWork::extra_launch)]);
   }
   stream.queue.push(item);
   ++stream.enqueued;
@@ -240,8 +241,8 @@ void Engine::take_batch(Rank& rank) {
 void Engine::run_out_of_memory(const Rank& rank, const Op& op, const memory::Outcome& outcome) {
   const auto& statistics = rank.memory->allocator.statistics();
   result_.outcome = Outcome::out_of_memory;
-  result_.out_of_memory = {program_.buffers[op.id].label, rank.host.time, program_.buffers[op.id].bytes, outcome.segment_bytes,
-      statistics.allocated, statistics.reserved, options_.pool_bytes, std::max(rank.host.step, 0)};
+  result_.out_of_memory = {program_.buffers[op.id].label, rank.host.time,      program_.buffers[op.id].bytes, outcome.segment_bytes,
+                           statistics.allocated,          statistics.reserved, options_.pool_bytes,           std::max(rank.host.step, 0)};
   stopped_ = true;
 }
 

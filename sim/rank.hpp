@@ -50,9 +50,9 @@ struct Item {
 struct Stream {
   enum class State : std::uint8_t { idle, awaiting_arrival, running, blocked_on_event, in_collective };
   State state = State::idle;
-  bool reached = false;         // in_collective: this rank has arrived at it (it is first in its communicator's FIFO)
+  bool reached = false;  // in_collective: this rank has arrived at it (it is first in its communicator's FIFO)
   std::uint32_t enqueued = 0, done = 0;
-  std::uint32_t order = 0;      // of the pending event; others of this stream are stale
+  std::uint32_t order = 0;                  // of the pending event; others of this stream are stale
   SimTime begin{}, updated{}, remaining{};  // of the running kernel; `remaining` at full speed
   double speed = 1;
   Fifo<Item> queue;
@@ -66,10 +66,10 @@ struct Host {
   enum class State : std::uint8_t { running, scheduled, on_event, queue_full, draining, finished };
   State state = State::running;
   trace::HostState reason = trace::HostState::working;  // of the wait
-  bool paid = false;           // the host time of the current op is spent, its effect is due
-  bool drained = false;        // the device is idle, as the current op asked
-  std::uint32_t waits_for = 0; // event slot or stream
-  std::int32_t step = -1;      // -1: setup
+  bool paid = false;                                    // the host time of the current op is spent, its effect is due
+  bool drained = false;                                 // the device is idle, as the current op asked
+  std::uint32_t waits_for = 0;                          // event slot or stream
+  std::int32_t step = -1;                               // -1: setup
   std::uint32_t pc = 0, end = 0;
   SimTime time{}, wait_begin{};
 };

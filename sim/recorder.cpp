@@ -8,12 +8,27 @@ namespace stepcast::sim {
 
 namespace {
 
-constexpr const char* kWorkNames[hw::kHostWorkKinds] = {"", "op_forward", "op_backward", "op_compiled", "op_optimizer", "extra_launch", "c10d::collective",
-    "FullyShardedDataParallel._pre_forward", "FullyShardedDataParallel._post_forward", "FullyShardedDataParallel._pre_backward_hook",
-    "FullyShardedDataParallel._post_backward_hook", "FullyShardedDataParallel._root_pre_forward", "FullyShardedDataParallel._post_backward_final_callback",
-    "FlatParamHandle._use_unsharded_views", "FlatParamHandle._use_sharded_views", "cudaEventRecord", "cudaStreamWaitEvent", "allocator", "train_step"};
-constexpr const char* kWaitNames[] = {"working", "FullyShardedDataParallel.rate_limiter", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "DataLoaderNext",
-    "launch queue full"};
+constexpr const char* kWorkNames[hw::kHostWorkKinds] = {"",
+                                                        "op_forward",
+                                                        "op_backward",
+                                                        "op_compiled",
+                                                        "op_optimizer",
+                                                        "extra_launch",
+                                                        "c10d::collective",
+                                                        "FullyShardedDataParallel._pre_forward",
+                                                        "FullyShardedDataParallel._post_forward",
+                                                        "FullyShardedDataParallel._pre_backward_hook",
+                                                        "FullyShardedDataParallel._post_backward_hook",
+                                                        "FullyShardedDataParallel._root_pre_forward",
+                                                        "FullyShardedDataParallel._post_backward_final_callback",
+                                                        "FlatParamHandle._use_unsharded_views",
+                                                        "FlatParamHandle._use_sharded_views",
+                                                        "cudaEventRecord",
+                                                        "cudaStreamWaitEvent",
+                                                        "allocator",
+                                                        "train_step"};
+constexpr const char* kWaitNames[] = {
+    "working", "FullyShardedDataParallel.rate_limiter", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "DataLoaderNext", "launch queue full"};
 
 }  // namespace
 

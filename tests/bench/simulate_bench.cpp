@@ -22,7 +22,7 @@ struct Case {
     options.world_size = scenarios::ranks(scenario);
     options.record_from_step = steps - 1;
     options.record_host = false;
-    options.pool_bytes = static_cast<std::int64_t>(model->device_memory().in(byte) - model->memory_outside_pool().in(byte));
+    options.pool_bytes = static_cast<std::int64_t>(model->device_memory().in(byte)-model->memory_outside_pool().in(byte));
   }
   [[nodiscard]] sim::Result run() const {
     const auto program = program::build_program(scenarios::step_spec(scenario), scenario.run.steps);

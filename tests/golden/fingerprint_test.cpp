@@ -31,7 +31,8 @@ class Hash {
 
 void add(Hash& hash, const sim::Result& result) {
   for (const SimTime end : result.step_end) hash.add(end.count());
-  for (const std::int64_t value : {result.peak_allocated, result.peak_active, result.peak_reserved, result.memory.retries, result.memory.device_mallocs}) hash.add(value);
+  for (const std::int64_t value : {result.peak_allocated, result.peak_active, result.peak_reserved, result.memory.retries, result.memory.device_mallocs})
+    hash.add(value);
 }
 
 }  // namespace

@@ -17,7 +17,10 @@ struct Row {
   int gpus, micro_batch, grad_accum;
   double tokens_per_s_per_gpu;
 };
-constexpr Row kRows[] = {{"a100-sxm4-80gb", 8, 32, 2, 3824.5}, {"a100-sxm4-80gb", 32, 32, 1, 3697.19}, {"a100-sxm4-40gb", 64, 18, 1, 3665.84}, {"a100-sxm4-40gb", 128, 18, 1, 3623.04}};
+constexpr Row kRows[] = {{"a100-sxm4-80gb", 8, 32, 2, 3824.5},
+                         {"a100-sxm4-80gb", 32, 32, 1, 3697.19},
+                         {"a100-sxm4-40gb", 64, 18, 1, 3665.84},
+                         {"a100-sxm4-40gb", 128, 18, 1, 3623.04}};
 
 constexpr const char* kScenario = R"({
   "schema": "stepcast.scenario/1", "name": "mpt-7b",
@@ -35,13 +38,14 @@ constexpr const char* kScenario = R"({
 
 TEST_CASE("MPT-7B on 8 to 128 A100: every row within 6 %") {
   for (const Row& row : kRows) {
-    const auto report = test::forecast_text(kScenario, {std::string("/cluster/gpu=\"") + row.gpu + "\"", "/cluster/nodes=" + std::to_string(row.gpus / 8),
-                                                        "/batch/micro_batch=" + std::to_string(row.micro_batch), "/batch/grad_accum=" + std::to_string(row.grad_accum)})
-                            .report;
+    const auto report =
+        test::forecast_text(kScenario, {std::string("/cluster/gpu=\"") + row.gpu + "\"", "/cluster/nodes=" + std::to_string(row.gpus / 8),
+                                        "/batch/micro_batch=" + std::to_string(row.micro_batch), "/batch/grad_accum=" + std::to_string(row.grad_accum)})
+            .report;
     REQUIRE(report.outcome == "ok");
     const double error = report.tokens_per_s_per_gpu / row.tokens_per_s_per_gpu - 1;
-    MESSAGE(std::string(row.gpu) << " x " << row.gpus << ": measured " << row.tokens_per_s_per_gpu << ", forecast " << report.tokens_per_s_per_gpu << " tokens/s/GPU, error "
-                    << std::round(error * 1000) / 10 << " %");
+    MESSAGE(std::string(row.gpu) << " x " << row.gpus << ": measured " << row.tokens_per_s_per_gpu << ", forecast " << report.tokens_per_s_per_gpu
+                                 << " tokens/s/GPU, error " << std::round(error * 1000) / 10 << " %");
     CHECK(std::abs(error) < 0.06);
   }
 }

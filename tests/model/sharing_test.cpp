@@ -1,3 +1,5 @@
+// The small formulas of max-min sharing, by hand. docs/execution.md, "Sharing".
+
 #include "sim/sharing.hpp"
 
 #include <doctest/doctest.h>

@@ -72,8 +72,11 @@ TEST_CASE("no step is shorter than its bounds, whatever the policy") {
     for (const char* sharding : {"FULL_SHARD", "SHARD_GRAD_OP"})
       for (const char* nics : {"1", "8"})
         for (const char* micro_batch : {"1", "4"}) {
-          const std::vector<std::string> sets = {std::string("/policy/backward_prefetch=") + prefetch, std::string("/policy/sharding=") + sharding,
-                                                 std::string("/cluster/nics_per_node=") + nics, std::string("/batch/micro_batch=") + micro_batch, "/batch/seq_len=1024",
+          const std::vector<std::string> sets = {std::string("/policy/backward_prefetch=") + prefetch,
+                                                 std::string("/policy/sharding=") + sharding,
+                                                 std::string("/cluster/nics_per_node=") + nics,
+                                                 std::string("/batch/micro_batch=") + micro_batch,
+                                                 "/batch/seq_len=1024",
                                                  "/model/layers=6"};
           CAPTURE(prefetch);
           CAPTURE(sharding);

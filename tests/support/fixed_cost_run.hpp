@@ -25,8 +25,8 @@ inline program::StepSpec spec_of(const OracleSetting& s) {
 inline sim::FixedCosts costs_of(const OracleSetting& s) {
   const auto ns = [](std::int64_t n) { return SimTime(n * 1000); };
   sim::FixedCosts costs;
-  costs.phases = {SimTime{}, ns(s.embedding_forward), ns(s.block_forward), ns(s.head_forward), ns(s.head_backward), ns(s.block_backward), ns(s.embedding_backward),
-      ns(s.optimizer)};
+  costs.phases = {SimTime{},           ns(s.embedding_forward), ns(s.block_forward),      ns(s.head_forward),
+                  ns(s.head_backward), ns(s.block_backward),    ns(s.embedding_backward), ns(s.optimizer)};
   costs.all_gather_block = ns(s.gather_block);
   costs.all_gather_root = ns(s.gather_root);
   costs.reduce_scatter_block = ns(s.scatter_block);

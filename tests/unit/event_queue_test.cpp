@@ -1,3 +1,5 @@
+// Total order of events and the heap that keeps it. docs/execution.md, "Time".
+
 #include "sim/event_queue.hpp"
 
 #include <doctest/doctest.h>

@@ -6,9 +6,9 @@
 #include "tests/support/hand_program.hpp"
 
 using namespace stepcast;
-using test::HandProgram;
 using program::OpKind;
 using program::Stream;
+using test::HandProgram;
 
 namespace {
 
@@ -87,7 +87,12 @@ TEST_CASE("different communicators run side by side and share the links that the
   const auto k = p.kernel(1);
   const auto e = p.event(), f = p.event();
   p.add(OpKind::collective, a, Stream::unshard).add(OpKind::collective, b, Stream::all_reduce);
-  p.add(OpKind::record, e, Stream::unshard).add(OpKind::record, f, Stream::all_reduce).add(OpKind::wait, e).add(OpKind::wait, f).add(OpKind::launch, k).end_step();
+  p.add(OpKind::record, e, Stream::unshard)
+      .add(OpKind::record, f, Stream::all_reduce)
+      .add(OpKind::wait, e)
+      .add(OpKind::wait, f)
+      .add(OpKind::launch, k)
+      .end_step();
   SUBCASE("both need all of the NVLink: each at half speed") { CHECK(end_ns(p.run()) == 200 + 1); }
   SUBCASE("one needs the NIC instead: full speed") {
     p.prices.collectives[b] = {HandProgram::ns(100), 0, 1};
@@ -142,8 +147,12 @@ TEST_CASE("explicit ranks: a collective starts when the last rank arrives, and a
   const auto e = p.event();
   for (int step = 0; step < 3; ++step) {
     for (int layer = 0; layer < 5; ++layer)
-      p.add(OpKind::collective, ag, Stream::unshard).add(OpKind::launch, small, Stream::post_backward).add(OpKind::record, e, Stream::unshard)
-          .add(OpKind::wait, e).add(OpKind::launch, k).add(OpKind::launch, small);
+      p.add(OpKind::collective, ag, Stream::unshard)
+          .add(OpKind::launch, small, Stream::post_backward)
+          .add(OpKind::record, e, Stream::unshard)
+          .add(OpKind::wait, e)
+          .add(OpKind::launch, k)
+          .add(OpKind::launch, small);
     p.end_step();
   }
   const auto folded = p.run();

@@ -1,3 +1,5 @@
+// Dimensions of quantities, and the one rounding of a cost to a time. docs/adr/0003-own-units.md.
+
 #include "hw_models/units.hpp"
 
 #include <doctest/doctest.h>
