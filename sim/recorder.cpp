@@ -11,7 +11,9 @@ namespace {
 constexpr const char* kWorkNames[hw::kHostWorkKinds] = {"", "op_forward", "op_backward", "op_compiled", "op_optimizer", "extra_launch", "c10d::collective",
     "FullyShardedDataParallel._pre_forward", "FullyShardedDataParallel._post_forward", "FullyShardedDataParallel._pre_backward_hook",
     "FullyShardedDataParallel._post_backward_hook", "FullyShardedDataParallel._root_pre_forward", "FullyShardedDataParallel._post_backward_final_callback",
-    "FlatParamHandle._use_unsharded_views", "FlatParamHandle._use_sharded_views", "cudaEventRecord", "cudaStreamWaitEvent", "allocator", "train_step"};
+    "FlatParamHandle._use_unsharded_views", "FlatParamHandle._use_sharded_views", "cudaEventRecord", "cudaStreamWaitEvent", "allocator", "train_step",
+    "FSDP::pre_forward", "FSDP::post_forward", "FSDP::pre_backward", "FSDP::post_backward", "FSDP::root_pre_forward", "FSDP::root_post_backward_callback",
+    "DTensor dispatch", "DistributedDataParallel.forward", "Reducer::finalize_backward", "Reducer::autograd_hook"};
 constexpr const char* kWaitNames[] = {"working", "FullyShardedDataParallel.rate_limiter", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "DataLoaderNext",
     "launch queue full"};
 
