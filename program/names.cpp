@@ -9,7 +9,8 @@ const char* name(Owner owner) {
 }
 
 const char* name(Stream stream) {
-  static constexpr const char* names[] = {"compute", "pre_unshard", "unshard", "post_backward", "all_reduce", "copy_in", "all_gather", "reduce_scatter", "nccl"};
+  static constexpr const char* names[] = {"compute", "pre_unshard", "unshard",        "post_backward", "all_reduce",
+                                          "copy_in", "all_gather",  "reduce_scatter", "nccl"};
   return names[static_cast<std::size_t>(stream)];
 }
 

@@ -30,7 +30,13 @@ AttentionCore::AttentionCore(Writer& writer)
 
 Slot AttentionCore::forward(const Qkv& qkv) {
   in_ = qkv;
-  return w_.spec.kernels.attention == Attention::unfused ? forward_unfused() : forward_fused();
+  if (w_.spec.kernels.attention != Attention::unfused) return forward_fused();
+  const Recompute& recompute = w_.spec.recompute;
+  if (recompute.mode != RecomputeMode::per_op || recompute.ops != RecomputeOps::attention) return forward_unfused();
+  w_.layer.begin_recomputed();
+  const Slot result = forward_unfused();
+  w_.layer.end_recomputed();
+  return result;
 }
 
 Qkv AttentionCore::backward(Slot gradient) { return w_.spec.kernels.attention == Attention::unfused ? backward_unfused(gradient) : backward_fused(gradient); }
@@ -60,6 +66,9 @@ Slot AttentionCore::forward_fused() {
   lse_ = w_.activation("lse", w_.size.tokens * w_.size.heads * 4);
   const Slot reads[] = {in_.q, in_.k, in_.v}, writes[] = {out_, lse_};
   w_.layer.kernel("scaled_dot_product_attention", fused_shape(hw::KernelKind::attention_forward), reads, writes);
+  if (w_.spec.recompute.mode == RecomputeMode::per_op) {
+    for (const Slot slot : writes) w_.layer.keep(slot);
+  }
   return out_;
 }
 
