@@ -77,10 +77,13 @@ const Json& list(const Json& found, const std::string& file, const std::string& 
   return found;
 }
 
-int number_of(std::int64_t handle, SnapshotDevice& device) {
+int stream_of(const Item& item, SnapshotDevice& device) {
+  constexpr std::size_t kMaxStreams = 48;  // leaves some of the allocator's 64 for deferred frees
+  const std::int64_t handle = item.handle("stream");
   auto& streams = device.streams;
   const auto found = std::find(streams.begin(), streams.end(), handle);
   if (found != streams.end()) return static_cast<int>(found - streams.begin());
+  if (streams.size() == kMaxStreams) item.fail("stream", "is the 49th stream of the device; at most 48 can be replayed");
   streams.push_back(handle);
   return static_cast<int>(streams.size() - 1);
 }
@@ -97,9 +100,7 @@ void read_entry(const Item& item, std::size_t place, SnapshotDevice& device, std
   SnapshotEntry entry{.action = known->value, .place = place};
   entry.address = item.address(entry.action == Action::oom ? "device_free" : "addr");
   entry.size = item.bytes("size");
-  entry.stream = number_of(item.handle("stream"), device);
-  constexpr std::size_t kMaxStreams = 48;  // leaves some of the allocator's 64 for deferred frees
-  if (device.streams.size() > kMaxStreams) item.fail("stream", "is the 49th stream of the device; at most 48 can be replayed");
+  entry.stream = stream_of(item, device);
   total += entry.size;
   if (total > kMaxTotal) item.fail("size", "makes more than 4 EiB in all");
   device.entries.push_back(entry);
@@ -109,7 +110,7 @@ void read_entry(const Item& item, std::size_t place, SnapshotDevice& device, std
 void read_segment(const Item& segment, const std::string& file, SnapshotDevice& device) {
   device.reserved_at_end += segment.bytes("total_size");
   if (device.reserved_at_end > kMaxBytes) segment.fail("total_size", "makes more than 1 PiB of segments");
-  const int stream = number_of(segment.handle("stream"), device);
+  const int stream = stream_of(segment, device);
   std::uint64_t address = segment.address("address");
   const std::string pointer = segment.pointer() + "/blocks";
   const Json& blocks = list(segment.at("blocks"), file, pointer);
