@@ -121,6 +121,7 @@ Slot AttentionCore::causal_mask() {
 Qkv AttentionCore::backward_unfused(Slot gradient) {
   const std::int64_t s = w_.size.seq_len, d = w_.size.head_dim, batch = w_.size.sequences * w_.size.heads;
   const Qkv result = gradients();
+  w_.layer.recomputed_here();
   const Slot d_probabilities = w_.gemm("BmmBackward0 probabilities", scores("d_probabilities", w_.size.element), {gradient, in_.v}, s, s, d, batch);
   w_.gemm("BmmBackward0 values", result.v, {probabilities_, gradient}, s, d, s, batch);
   const Slot d_scores = score_gradient(d_probabilities);

@@ -111,7 +111,8 @@ std::vector<std::size_t> Layer::recomputed_launches() const {
     const auto operands = operands_of(launch);
     return std::any_of(operands.begin(), operands.end(), [&](const SlotUse& use) { return use.access != Access::read && which(use.slot); });
   };
-  std::size_t end = mode_.early_stop ? region_.begin : region_.end;
+  const bool early_stop = mode_.early_stop || !whole_forward_recomputed();  // a part is rebuilt as far as the backward needs it
+  std::size_t end = early_stop ? region_.begin : region_.end;
   for (std::size_t i = end; i < region_.end; ++i) {
     if (writes(i, [&](Slot slot) { return dropped(slot); })) end = i + 1;
   }
@@ -180,18 +181,14 @@ Layer::Backward Layer::plan_backward(bool drops) const {
       range(forward_count_, launches_.size()), [&](Slot slot) { return taken_here(slot) && !saved(slot); },
       [&](Slot slot) { return tensors_[slot].lives == Lives::here || tensors_[slot].lives == Lives::input; });
   if (drops && whole_forward_recomputed()) free_inputs(result.plan);
-  if (drops && !whole_forward_recomputed()) result.recompute_at = first_need(result.plan);
+  if (drops && !whole_forward_recomputed()) result.recompute_at = begin_of(recompute_before_, result.plan);
   return result;
 }
 
-/// Where the first kernel that uses a dropped tensor begins, its allocations included.
-std::size_t Layer::first_need(const Plan& plan) const {
-  const auto needs = [&](const Action& action) {
-    if (action.kind != Action::Kind::launch) return false;
-    const auto operands = operands_of(action.index);
-    return std::any_of(operands.begin(), operands.end(), [&](const SlotUse& use) { return dropped(use.slot); });
-  };
-  auto at = static_cast<std::size_t>(std::find_if(plan.begin(), plan.end(), needs) - plan.begin());
+/// Where the actions of a launch begin, its allocations included.
+std::size_t Layer::begin_of(std::size_t launch, const Plan& plan) {
+  const auto is_launch = [&](const Action& action) { return action.kind == Action::Kind::launch && action.index == launch; };
+  auto at = static_cast<std::size_t>(std::find_if(plan.begin(), plan.end(), is_launch) - plan.begin());
   while (at > 0 && at < plan.size() && plan[at - 1].kind == Action::Kind::alloc) --at;
   return at;
 }

@@ -52,6 +52,8 @@ class Layer {
   /// Recomputation is of the kernels between these two calls alone.
   void begin_recomputed() { region_ = {launches_.size(), launches_.size()}; }
   void end_recomputed() { region_.end = launches_.size(); }
+  /// Such a part is recomputed at this point of the backward; the whole forward before its first kernel.
+  void recomputed_here() { recompute_before_ = launches_.size(); }
   /// Recomputation keeps this tensor, and so does not run the kernel that writes it again.
   void keep(Slot slot) { tensors_[slot].kept = mode_.recompute; }
   /// Derives all plans. Throws std::logic_error if two tensors have one name.
@@ -119,7 +121,7 @@ class Layer {
   [[nodiscard]] Plan plan_forward(bool drops) const;
   [[nodiscard]] Plan plan_recomputation() const;
   [[nodiscard]] Backward plan_backward(bool drops) const;
-  [[nodiscard]] std::size_t first_need(const Plan& plan) const;
+  [[nodiscard]] static std::size_t begin_of(std::size_t launch, const Plan& plan);
   [[nodiscard]] bool whole_forward_recomputed() const { return region_.begin == 0 && region_.end == forward_count_; }
   void free_inputs(Plan& plan) const;
   [[nodiscard]] bool shared(Slot slot) const { return tensors_[slot].lives == Lives::here && !saved(slot) && !survives_[slot]; }
@@ -137,6 +139,7 @@ class Layer {
   std::vector<Launch> launches_;                    // the forward's, then the backward's
   std::vector<Uses> forward_uses_, backward_uses_;  // by slot
   Launches region_;                                 // of the recomputation
+  std::size_t recompute_before_ = 0;                // launch of the backward
   std::vector<std::size_t> recomputed_;             // launches
   std::vector<bool> survives_;                      // by slot: kept by a dropping forward
   Plan forward_saving_, forward_dropping_, recompute_;
