@@ -24,6 +24,16 @@ std::string_view host_constant(HostWork work) {
     case HostWork::stream_wait: return "host_stream_wait";
     case HostWork::allocation: return "host_allocation";
     case HostWork::step_begin: return "host_step_begin";
+    case HostWork::fsdp2_pre_forward: return "host_fsdp2_pre_forward";
+    case HostWork::fsdp2_post_forward: return "host_fsdp2_post_forward";
+    case HostWork::fsdp2_pre_backward: return "host_fsdp2_pre_backward";
+    case HostWork::fsdp2_post_backward: return "host_fsdp2_post_backward";
+    case HostWork::fsdp2_root_pre_forward: return "host_fsdp2_root_pre_forward";
+    case HostWork::fsdp2_final_callback: return "host_fsdp2_final_callback";
+    case HostWork::dtensor_dispatch: return "host_dtensor_dispatch";
+    case HostWork::ddp_pre_forward: return "host_ddp_pre_forward";
+    case HostWork::ddp_final_callback: return "host_ddp_final_callback";
+    case HostWork::ddp_gradient_hook: return "host_ddp_gradient_hook";
     case HostWork::count_: return "";
   }
   return "";

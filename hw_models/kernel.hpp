@@ -90,6 +90,16 @@ enum class HostWork : std::uint8_t {
   stream_wait,
   allocation,  // one cached allocation or free
   step_begin,  // once per training step: loop, zero_grad, logging
+  fsdp2_pre_forward,
+  fsdp2_post_forward,
+  fsdp2_pre_backward,
+  fsdp2_post_backward,  // FSDP2: fixed part of each hook
+  fsdp2_root_pre_forward,
+  fsdp2_final_callback,
+  dtensor_dispatch,  // per DTensor in the arguments of an optimizer's op, on top of the op
+  ddp_pre_forward,
+  ddp_final_callback,
+  ddp_gradient_hook,  // per parameter: the reducer marks its gradient ready
   count_
 };
 inline constexpr std::size_t kHostWorkKinds = static_cast<std::size_t>(HostWork::count_);

@@ -107,6 +107,16 @@ constexpr auto kNodeRules = std::to_array<ConstantRule>({
     time("host_stream_wait"),
     time("host_allocation"),
     time("host_step_begin"),
+    time("host_fsdp2_pre_forward"),
+    time("host_fsdp2_post_forward"),
+    time("host_fsdp2_pre_backward"),
+    time("host_fsdp2_post_backward"),
+    time("host_fsdp2_root_pre_forward"),
+    time("host_fsdp2_final_callback"),
+    time("host_dtensor_dispatch"),
+    time("host_ddp_pre_forward"),
+    time("host_ddp_final_callback"),
+    time("host_ddp_gradient_hook"),
 });
 
 }  // namespace

@@ -173,6 +173,8 @@ void CachingAllocator::record_stream(BlockId id, int stream) {
   if (stream != stream_of_list(block.list)) block.uses |= std::uint64_t{1} << stream;
 }
 
+void CachingAllocator::empty_cache() { state_->flush(); }
+
 const Statistics& CachingAllocator::statistics() const { return state_->heap.statistics; }
 
 std::uint64_t CachingAllocator::address(BlockId block) const { return state_->heap.blocks[block].address; }

@@ -82,6 +82,8 @@ class CachingAllocator {
   void free(BlockId block);
   /// `block` is also used on `stream`; its own stream is ignored. Throws std::invalid_argument as above.
   void record_stream(BlockId block, int stream);
+  /// torch.cuda.empty_cache(): takes every outstanding event as done and gives back all that is wholly free. Drain the device first.
+  void empty_cache();
 
   [[nodiscard]] const Statistics& statistics() const;
   /// A number that is stable while the block lives and orders blocks like their addresses; for traces.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "program/groups.hpp"
+
 namespace stepcast::program {
 namespace {
 
@@ -24,12 +26,14 @@ AdamW::AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& un
     temporary_.push_back(builder.buffer(label.append(".adam_temporary"), element_ * unit.flat.shard, Owner::optimizer));
     second_temporary_.push_back(builder.buffer(label.append("2"), element_ * unit.flat.shard, Owner::optimizer));
   }
-  norms_ = builder.buffer("clip.norms", 4 * static_cast<std::int64_t>(units.size()), Owner::workspace);
+  std::int64_t norms = spec.policy.framework == Framework::fsdp1 ? static_cast<std::int64_t>(units.size()) : 0;
+  for (const Unit& unit : units) norms += spec.policy.framework == Framework::fsdp1 ? 0 : unit.tensors;
+  norms_ = builder.buffer("clip.norms", 4 * norms, Owner::workspace);
   norm_ = builder.buffer("clip.norm", 4, Owner::workspace);
 }
 
 void AdamW::step() {
-  if (spec_.optimizer.clip_grad_norm) clip();
+  if (spec_.optimizer.clip_grad_norm) spec_.policy.framework == Framework::fsdp1 ? clip() : clip_tensors();
   if (!state_created_) create_state();
   switch (spec_.optimizer.implementation) {
     case OptimizerImpl::fused: fused(); break;
@@ -94,6 +98,15 @@ void AdamW::pass(const Pass& pass, const std::vector<Group>& groups) {
     builder_.launch(kernel(pass.op, reads * group.elements, writes * group.elements), kCompute, kWork, operands);
     builder_.host_work(hw::HostWork::extra_launch, group.further_launches);
   }
+  dispatch_tensors(pass.reads.size() + pass.updates.size() + (pass.temporary_read || pass.temporary_written ? 1 : 0));
+}
+
+/// FSDP2's parameters are DTensors: each op looks at every tensor of its lists once more.
+void AdamW::dispatch_tensors(std::size_t lists) {
+  if (spec_.policy.framework != Framework::fsdp2) return;
+  std::size_t count = 0;
+  for (const Unit& unit : units_) count += unit.tensors;
+  builder_.host_work(hw::HostWork::dtensor_dispatch, static_cast<std::uint32_t>(lists * count));
 }
 
 /// One kernel: reads p, g, m, v and writes p, m, v: 28 bytes per fp32 parameter.
@@ -149,12 +162,30 @@ void AdamW::clip() {
   };
   for (const Unit& unit : units_) per_tensor(unit, "aten::linalg_vector_norm", false, {in(unit.sharded_grad), inout(norms_)});
   for (const char* op : {"aten::stack", "aten::linalg_vector_norm total", "aten::pow"}) scalar(op, {in(norms_), inout(norm_)});
-  if (spec_.world.ranks() > 1) {
-    const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, 4, spec_.world}, Communicator::shard, true, "all_reduce gradient norm"};
+  if (const hw::GroupShape shards = groups_of(spec_).shard; shards.ranks() > 1) {
+    const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, 4, shards}, Communicator::shard, true, "all_reduce gradient norm"};
     builder_.collective(builder_.collective(entry), kCompute, {inout(norm_)});
   }
   for (const char* op : {"aten::pow root", "aten::add eps", "aten::div", "aten::clamp"}) scalar(op, {inout(norm_)});
   for (const Unit& unit : units_) per_tensor(unit, "aten::mul_ clip", true, {inout(unit.sharded_grad), in(norm_)});
+  builder_.free(norms_);
+  builder_.free(norm_);
+}
+
+/// torch.nn.utils.clip_grad_norm_ with its multi-tensor ops. Over DTensors the norms of all tensors, stacked, are all-reduced once (collectives of torchtitan runs in NCCL's logs).
+void AdamW::clip_tensors() {
+  builder_.alloc(norms_, kCompute);
+  builder_.alloc(norm_, kCompute);
+  pass({"aten::_foreach_norm", {&Unit::sharded_grad}, {}}, groups(1));
+  scalar("aten::stack", {inout(norms_)});
+  if (const hw::GroupShape shards = groups_of(spec_).shard; shards.ranks() > 1) {
+    const std::int64_t bytes = builder_.program().buffers[norms_].bytes;
+    const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, bytes, shards}, Communicator::shard, true, "all_reduce gradient norms"};
+    builder_.collective(builder_.collective(entry), kCompute, {inout(norms_)});
+  }
+  scalar("aten::linalg_vector_norm total", {in(norms_), out(norm_)});
+  for (const char* op : {"aten::add eps", "aten::div", "aten::clamp"}) scalar(op, {inout(norm_)});
+  pass({"aten::_foreach_mul_ clip", {}, {&Unit::sharded_grad}}, groups(1));
   builder_.free(norms_);
   builder_.free(norm_);
 }

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "program/ddp.hpp"
 #include "program/fixed_work.hpp"
 #include "program/fsdp1.hpp"
+#include "program/fsdp2.hpp"
 #include "program/kernel_work.hpp"
 #include "program/units.hpp"
 #include "program/validate.hpp"
@@ -15,24 +17,24 @@
 namespace stepcast::program {
 namespace {
 
-struct BuiltStep {
-  Fsdp1::Carried before, after;
-  Range ops;
-};
-
 /// Builds each step that begins in a new state and points the others at it. A step's end depends on its beginning alone, so known states lead to known states.
-std::vector<Range> build_steps(Builder& builder, Fsdp1& fsdp, int steps) {
+template <class Framework>
+std::vector<Range> build_steps(Builder& builder, Framework& framework, int steps) {
+  struct BuiltStep {
+    typename Framework::Carried before, after;
+    Range ops;
+  };
   std::vector<BuiltStep> built;
   std::vector<Range> ranges;
-  Fsdp1::Carried state = fsdp.carried();
+  auto state = framework.carried();
   for (int i = 0; i < steps; ++i) {
     auto step = std::find_if(built.begin(), built.end(), [&](const BuiltStep& known) { return known.before == state; });
     if (step == built.end()) {
       const std::uint32_t begin = builder.position();
-      fsdp.step();
+      framework.step();
       if (built.empty())
         builder.reserve(2 * builder.program().ops.size(), 2 * builder.program().operands.size());  // the steady step is about as long as the first
-      step = built.insert(built.end(), {state, fsdp.carried(), {begin, builder.position()}});
+      step = built.insert(built.end(), {state, framework.carried(), {begin, builder.position()}});
     }
     ranges.push_back(step->ops);
     state = step->after;
@@ -40,19 +42,52 @@ std::vector<Range> build_steps(Builder& builder, Fsdp1& fsdp, int steps) {
   return ranges;
 }
 
+std::unique_ptr<Work> make_work(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units) {
+  if (spec.kernels.set == KernelSet::fixed) return std::make_unique<FixedWork>(spec.recompute, builder);
+  return std::make_unique<KernelWork>(spec, builder, units);
+}
+
+/// Persistent memory: the shards of the parameters.
+void set_up(Builder& builder, const std::vector<Unit>& units) {
+  for (const Unit& unit : units) builder.alloc(unit.master, Stream::compute);
+  builder.program().setup = {0, builder.position()};
+}
+
+void build_fsdp1(const StepSpec& spec, Builder& builder, int steps) {
+  std::vector<Unit> units = make_units(spec, builder);
+  const std::unique_ptr<Work> work = make_work(spec, builder, units);
+  set_up(builder, units);
+  Fsdp1 fsdp(spec, builder, units, *work);
+  builder.program().steps = build_steps(builder, fsdp, steps);
+}
+
+void build_fsdp2(const StepSpec& spec, Builder& builder, int steps) {
+  Fsdp2Groups wrapped = make_fsdp2_groups(spec, builder);
+  const std::unique_ptr<Work> work = make_work(spec, builder, wrapped.units);
+  set_up(builder, wrapped.units);
+  Fsdp2 fsdp(spec, builder, wrapped, *work);
+  builder.program().steps = build_steps(builder, fsdp, steps);
+}
+
+void build_ddp(const StepSpec& spec, Builder& builder, int steps) {
+  std::vector<Unit> units = make_ddp_units(spec, builder);
+  const std::unique_ptr<Work> work = make_work(spec, builder, units);
+  Ddp ddp(spec, builder, units, *work);
+  ddp.setup();
+  set_up(builder, units);
+  builder.program().steps = build_steps(builder, ddp, steps);
+}
+
 }  // namespace
 
 Program build_program(const StepSpec& spec, int steps) {
   validate(spec, steps);
   Builder builder(spec.kernels.set == KernelSet::fixed ? Detail::schedule : Detail::full);
-  std::vector<Unit> units = make_units(spec, builder);
-  std::unique_ptr<Work> work;
-  if (spec.kernels.set == KernelSet::fixed) work = std::make_unique<FixedWork>(builder);
-  else work = std::make_unique<KernelWork>(spec, builder, units);
-  for (const Unit& unit : units) builder.alloc(unit.master, Stream::compute);
-  builder.program().setup = {0, builder.position()};
-  Fsdp1 fsdp(spec, builder, units, *work);
-  builder.program().steps = build_steps(builder, fsdp, steps);
+  switch (spec.policy.framework) {
+    case Framework::fsdp2: build_fsdp2(spec, builder, steps); break;
+    case Framework::ddp: build_ddp(spec, builder, steps); break;
+    default: build_fsdp1(spec, builder, steps); break;
+  }
   return std::move(builder.program());
 }
 

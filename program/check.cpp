@@ -30,7 +30,8 @@ struct BufferState {
   enum class Life : std::uint8_t { never, live, freed };
   Life life = Life::never;
   Stream pool = Stream::compute;
-  std::uint8_t recorded_streams = 0;  // bit per stream
+  std::uint16_t recorded_streams = 0;  // bit per stream
+  static_assert(kStreams <= 16);
   OpPlace taken, given_back;
   Use last_write;
   std::array<Use, kStreams> last_read{};
@@ -200,7 +201,7 @@ class Checker {
   void record_stream(const Op& op) {
     BufferState& buffer = buffers_[op.id];
     if (buffer.life == BufferState::Life::live)
-      buffer.recorded_streams = static_cast<std::uint8_t>(buffer.recorded_streams | 1U << static_cast<unsigned>(op.stream));
+      buffer.recorded_streams = static_cast<std::uint16_t>(buffer.recorded_streams | 1U << static_cast<unsigned>(op.stream));
     else if (buffer.life == BufferState::Life::freed)
       add_pair(Fault::use_after_free, buffer.given_back, op.id, "names a stream for it, after it was given back by");
     else if (allocates_) add_single(Fault::use_before_alloc, op.id, "names a stream for it before it is taken");

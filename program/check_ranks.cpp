@@ -56,13 +56,12 @@ void compare(std::span<const Program> ranks, std::size_t rank, const Sequence& f
 }  // namespace
 
 std::vector<Finding> check_ranks(std::span<const Program> ranks) {
-  static constexpr const char* kNames[] = {"shard", "replica"};
   std::vector<Finding> findings;
   if (ranks.empty()) return findings;
   const auto first = collectives_of(ranks[0], 0);
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
     const auto other = collectives_of(ranks[rank], static_cast<std::int32_t>(rank));
-    for (std::size_t c = 0; c < kCommunicators; ++c) compare(ranks, rank, first[c], other[c], kNames[c], findings);
+    for (std::size_t c = 0; c < kCommunicators; ++c) compare(ranks, rank, first[c], other[c], name(static_cast<Communicator>(c)), findings);
   }
   return findings;
 }

@@ -128,7 +128,17 @@ const char* name(hw::HostWork work) {
                                            "event_record",
                                            "stream_wait",
                                            "allocation",
-                                           "step_begin"};
+                                           "step_begin",
+                                           "fsdp2_pre_forward",
+                                           "fsdp2_post_forward",
+                                           "fsdp2_pre_backward",
+                                           "fsdp2_post_backward",
+                                           "fsdp2_root_pre_forward",
+                                           "fsdp2_final_callback",
+                                           "dtensor_dispatch",
+                                           "ddp_pre_forward",
+                                           "ddp_final_callback",
+                                           "ddp_gradient_hook"};
   static_assert(std::size(kNames) == hw::kHostWorkKinds);
   return kNames[static_cast<std::size_t>(work)];
 }

@@ -7,16 +7,21 @@ namespace stepcast::program {
 
 class FixedWork final : public Work {
  public:
-  explicit FixedWork(Builder& builder) : builder_(builder) {}
+  FixedWork(const Recompute& recompute, Builder& builder) : recompute_(recompute), builder_(builder) {}
   void copy_inputs() override {}
   void embedding_forward() override { launch(hw::FixedPhase::embedding_forward, "embedding_forward"); }
   void block_forward(std::int64_t) override { launch(hw::FixedPhase::block_forward, "block_forward"); }
   void head_forward() override { launch(hw::FixedPhase::head_forward, "head_forward"); }
   void head_backward() override { launch(hw::FixedPhase::head_backward, "head_backward"); }
+  [[nodiscard]] bool recomputes(std::int64_t block) const override { return program::recomputes(recompute_, block); }
   void block_backward(std::int64_t) override { launch(hw::FixedPhase::block_backward, "block_backward"); }
+  void block_recompute(std::int64_t) override {}  // its time is part of block_backward
+  void block_backward_of_recomputed(std::int64_t block) override { block_backward(block); }
   void embedding_backward() override { launch(hw::FixedPhase::embedding_backward, "embedding_backward"); }
   void optimizer() override { launch(hw::FixedPhase::optimizer, "optimizer"); }
   [[nodiscard]] std::span<const BufferId> block_gradients(std::int64_t) const override { return {}; }
+  [[nodiscard]] std::span<const BufferId> head_gradients() const override { return {}; }
+  [[nodiscard]] std::span<const BufferId> embedding_gradients() const override { return {}; }
   [[nodiscard]] std::span<const BufferId> root_gradients() const override { return {}; }
 
  private:
@@ -24,6 +29,7 @@ class FixedWork final : public Work {
     const hw::KernelShape shape{.kind = hw::KernelKind::fixed, .phase = phase};
     builder_.launch(builder_.kernel(shape, label, "fixed"), Stream::compute, hw::HostWork::op_forward, {});
   }
+  const Recompute& recompute_;
   Builder& builder_;
 };
 

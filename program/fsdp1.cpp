@@ -20,7 +20,10 @@ std::string named(std::string_view before, std::string_view what, std::string_vi
 
 Fsdp1::Fsdp1(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work)
     : spec_(spec), builder_(builder), units_(units), work_(work), types_(spec), divide_(divide_factors(spec.world.ranks())) {
-  for (const Unit& unit : units) {
+  for (Unit& unit : units) {
+    if (unit.root) root_ = &unit;
+    if (unit.own_embedding) embedding_ = &unit;
+    if (unit.own_head) head_ = &unit;
     const std::string forward = named("forward ", unit.name), backward = named("backward ", unit.name);
     unit_marks_.push_back({{builder.mark(kUnit, true, unit.index, forward), builder.mark(kUnit, true, unit.index, backward)},
                            {builder.mark(kUnit, false, unit.index, forward), builder.mark(kUnit, false, unit.index, backward)}});
@@ -32,10 +35,7 @@ Fsdp1::Fsdp1(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, W
       free_event_ids_.push_back(builder.event(named("B(", unit.name, suffix)));
     }
   }
-  for (std::size_t tail = 0; tail < kStreams; ++tail) {
-    const EventId id = builder.event(named("tail of ", name(static_cast<Stream>(tail))));
-    for (std::size_t waiter = 0; waiter < kStreams; ++waiter) tails_[waiter][tail] = id;
-  }
+  for (std::size_t tail = 0; tail < kStreams; ++tail) tails_[tail] = builder.event(named("tail of ", name(static_cast<Stream>(tail))));
 }
 
 Fsdp1::Carried Fsdp1::carried() const {
@@ -69,46 +69,91 @@ void Fsdp1::micro_batch(std::int64_t number) {
 }
 
 void Fsdp1::forward() {
-  open(root());
+  open(root_);
   root_pre_forward();
-  pre_forward(root());
-  work_.embedding_forward();
-  close(root());
-  for (Unit& unit : units_) {
-    if (unit.root) break;
-    open(unit);
-    pre_forward(unit);
-    for (std::int64_t i = 0; i < unit.block_count; ++i) work_.block_forward(unit.first_block + i);
-    post_forward(unit);
-    close(unit);
+  pre_forward(root_);
+  if (embedding_) {
+    open(embedding_);
+    pre_forward(embedding_);
   }
-  open(root());
+  work_.embedding_forward();
+  if (embedding_) post_forward(embedding_);
+  if (root_) blocks_forward(*root_);
+  close(embedding_ ? embedding_ : root_);
+  for (Unit& unit : units_) {
+    if (unit.root || unit.block_count == 0) continue;
+    open(&unit);
+    pre_forward(&unit);
+    blocks_forward(unit);
+    post_forward(&unit, !recomputes_outside(unit));
+    close(&unit);
+  }
+  open(head_ ? head_ : root_);
+  if (head_) pre_forward(head_);
   work_.head_forward();
-  post_forward(root());
-  close(root());
+  if (head_) post_forward(head_);
+  post_forward(root_);
+  close(head_ ? head_ : root_);
   order_recorded_ = true;
 }
 
 void Fsdp1::backward() {
-  open(root());
-  pre_backward(root());
+  open(head_ ? head_ : root_);
+  pre_backward(root_);
+  if (head_) pre_backward(head_);
   work_.head_backward();
-  close(root());
-  for (std::size_t i = units_.size() - 1; i-- > 0;) {
-    Unit& unit = units_[i];
-    open(unit);
-    pre_backward(unit);
-    for (std::int64_t block = unit.block_count; block-- > 0;) work_.block_backward(unit.first_block + block);
-    accumulate_flat_gradient(unit);
-    post_backward(unit);
-    close(unit);
+  if (head_) {
+    accumulate_flat_gradient(*head_);
+    post_backward(*head_);
   }
-  open(root());
+  close(head_ ? head_ : root_);
+  for (std::size_t i = units_.size(); i-- > 0;) {
+    Unit& unit = units_[i];
+    if (unit.root || unit.block_count == 0) continue;
+    open(&unit);
+    unit_backward(unit);
+    close(&unit);
+  }
+  Unit* last = embedding_ ? embedding_ : root_;
+  open(last);
+  if (root_) blocks_backward(*root_);
+  if (embedding_) pre_backward(embedding_);
   work_.embedding_backward();
-  accumulate_flat_gradient(root());
-  post_backward(root());
+  accumulate_flat_gradient(*last);
+  post_backward(*last);
   final_callback();
-  close(root());
+  close(last);
+}
+
+void Fsdp1::blocks_forward(const Unit& unit) {
+  for (std::int64_t i = 0; i < unit.block_count; ++i) work_.block_forward(unit.first_block + i);
+}
+
+void Fsdp1::blocks_backward(const Unit& unit) {
+  for (std::int64_t i = unit.block_count; i-- > 0;) work_.block_backward(unit.first_block + i);
+}
+
+void Fsdp1::unit_backward(Unit& unit) {
+  const bool outside = recomputes_outside(unit);
+  if (outside) outer_recompute(unit);
+  pre_backward(&unit);
+  if (outside) work_.block_backward_of_recomputed(unit.first_block);
+  else blocks_backward(unit);
+  accumulate_flat_gradient(unit);
+  post_backward(unit);
+}
+
+/// Reentrant checkpointing around the unit runs the unit's whole forward again, hooks included: it gathers once more, and this time the backward's hooks are installed.
+void Fsdp1::outer_recompute(Unit& unit) {
+  pre_forward(&unit);
+  work_.block_recompute(unit.first_block);
+  post_forward(&unit);
+}
+
+/// Around a unit of one block; the non-reentrant kind behaves like checkpointing inside the unit, since the hooks return at once during its recomputation.
+bool Fsdp1::recomputes_outside(const Unit& unit) const {
+  const Recompute& recompute = spec_.recompute;
+  return recompute.nesting == Nesting::outside && recompute.reentrant && unit.block_count == 1 && !unit.root && work_.recomputes(unit.first_block);
 }
 
 // --- primitives --------------------------------------------------------------------------------------------------------------------------------------
@@ -144,7 +189,17 @@ void Fsdp1::rate_limiter() {
 
 void Fsdp1::all_gather(Unit& unit) {
   builder_.alloc(unit.params, Stream::unshard);
-  builder_.collective(unit.all_gather, Stream::unshard, {in(unit.low_shard), out(unit.params)});
+  collective(unit.all_gather, Stream::unshard, {in(unit.low_shard), out(unit.params)});
+}
+
+/// Early releases: c10d runs the collective on a stream of its own, for which the caller's stream waits, and tells the allocator that the tensors are used there.
+/// Later ones need no such mention, and then it is the same whether the collective runs there or on the caller's stream.
+void Fsdp1::collective(std::uint32_t entry, Stream stream, std::initializer_list<Operand> operands) {
+  if (spec_.policy.release != Release::before_2_1) return builder_.collective(entry, stream, operands);
+  stream_wait(Stream::nccl, stream);
+  builder_.collective(entry, Stream::nccl, operands);
+  stream_wait(stream, Stream::nccl);
+  for (const Operand& operand : operands) builder_.record_stream(operand.buffer, Stream::nccl);
 }
 
 void Fsdp1::reshard(Unit& unit, bool do_free, Freed when) {
@@ -153,7 +208,7 @@ void Fsdp1::reshard(Unit& unit, bool do_free, Freed when) {
   if (do_free || frees_cast_copy) {
     builder_.record_stream(unit.params, Stream::compute);
     builder_.free(unit.params);
-    unit.unsharded = false;
+    unit.unsharded = unit.prefetched = false;
   }
   if (!do_free) return;
   if (spec_.policy.limit_all_gathers) {
@@ -161,7 +216,6 @@ void Fsdp1::reshard(Unit& unit, bool do_free, Freed when) {
     builder_.record(event, Stream::compute);
     free_events_.push_back(event);
   }
-  unit.prefetched = false;
 }
 
 // --- hooks -------------------------------------------------------------------------------------------------------------------------------------------
@@ -176,33 +230,38 @@ void Fsdp1::root_pre_forward() {
   work_.copy_inputs();
 }
 
-void Fsdp1::pre_forward(Unit& unit) {
+/// A root without parameters of its own has hooks that do nothing.
+void Fsdp1::pre_forward(Unit* unit) {
   builder_.host_work(hw::HostWork::fsdp_pre_forward);
-  if (!order_recorded_) pre_forward_order_.push_back(position(unit));
-  if (!unit.prefetched) unshard(unit);
-  unit.needs_pre_forward_unshard = false;
+  if (!unit) return;
+  if (!order_recorded_) pre_forward_order_.push_back(position(*unit));
+  if (!unit->prefetched) unshard(*unit);
+  unit->needs_pre_forward_unshard = false;
   stream_wait(Stream::compute, Stream::unshard);
-  if (spec_.policy.forward_prefetch) prefetch_next(unit);
+  if (spec_.policy.forward_prefetch) prefetch_next(*unit);
 }
 
-void Fsdp1::post_forward(Unit& unit) {
+/// Without `grad_mode` (the first forward under reentrant checkpointing) no hook of the backward is installed.
+void Fsdp1::post_forward(Unit* unit, bool grad_mode) {
   builder_.host_work(hw::HostWork::fsdp_post_forward);
-  post_forward_order_.push_back(position(unit));
-  reshard(unit, !unit.root && frees_after_forward(), Freed::in_forward);
-  unit.needs_pre_backward_unshard = true;
-  unit.ran_pre_backward = false;
+  if (!unit) return;
+  post_forward_order_.push_back(position(*unit));
+  reshard(*unit, !unit->root && frees_after_forward(), Freed::in_forward);
+  unit->needs_pre_backward_unshard = grad_mode;
+  unit->ran_pre_backward = false;
 }
 
-void Fsdp1::pre_backward(Unit& unit) {
-  if (unit.ran_pre_backward) return;
+void Fsdp1::pre_backward(Unit* unit) {
+  if (unit && unit->ran_pre_backward) return;
   builder_.host_work(hw::HostWork::fsdp_pre_backward);
-  if (unit.needs_pre_backward_unshard) {
-    if (!unit.prefetched) unshard(unit);
+  if (!unit) return;
+  if (unit->needs_pre_backward_unshard) {
+    if (!unit->prefetched) unshard(*unit);
     stream_wait(Stream::compute, Stream::unshard);
   }
-  unit.needs_pre_backward_unshard = false;
-  if (spec_.policy.backward_prefetch == BackwardPrefetch::pre) prefetch_previous(unit);
-  unit.ran_pre_backward = true;
+  unit->needs_pre_backward_unshard = false;
+  if (spec_.policy.backward_prefetch == BackwardPrefetch::pre) prefetch_previous(*unit);
+  unit->ran_pre_backward = true;
 }
 
 void Fsdp1::post_backward(Unit& unit) {
@@ -211,12 +270,14 @@ void Fsdp1::post_backward(Unit& unit) {
   if (spec_.policy.backward_prefetch == BackwardPrefetch::post) prefetch_previous(unit);
   if (!sync_gradients_) return;  // the unsharded gradient is kept
   stream_wait(Stream::post_backward, Stream::compute);
-  if (!types_.gradient_in_place) reduce_gradient(unit);
+  if (types_.sharded) reduce_gradient(unit);
+  else all_reduce_gradient(unit);
 }
 
 void Fsdp1::final_callback() {
   builder_.host_work(hw::HostWork::fsdp_final_callback);
   if (sync_gradients_) stream_wait(Stream::compute, Stream::post_backward);
+  if (sync_gradients_ && hybrid()) stream_wait(Stream::compute, Stream::all_reduce);
   post_forward_order_.clear();
   for (Unit& unit : units_) { unit.prefetched = unit.needs_pre_forward_unshard = unit.needs_pre_backward_unshard = unit.ran_pre_backward = false; }
 }
@@ -243,9 +304,21 @@ void Fsdp1::prefetch_previous(const Unit& unit) {
 // --- common ------------------------------------------------------------------------------------------------------------------------------------------
 
 void Fsdp1::stream_wait(Stream waiter, Stream tail) {
-  const EventId event = tails_[static_cast<std::size_t>(waiter)][static_cast<std::size_t>(tail)];
+  const EventId event = tails_[static_cast<std::size_t>(tail)];
   builder_.record(event, tail);
   builder_.wait(waiter, event);
+}
+
+void Fsdp1::open(const Unit* unit) {
+  if (unit) builder_.mark(unit_marks_[position(*unit)].begin[in_backward_]);
+}
+
+void Fsdp1::close(const Unit* unit) {
+  if (unit) builder_.mark(unit_marks_[position(*unit)].end[in_backward_]);
+}
+
+bool Fsdp1::frees_after_forward() const {
+  return types_.sharded && (spec_.policy.sharding == Sharding::full_shard || spec_.policy.sharding == Sharding::hybrid_shard);
 }
 
 /// A kernel of FSDP itself; fixed-cost mode has none.

@@ -38,6 +38,10 @@ class Fsdp1 {
   void micro_batch(std::int64_t number);
   void forward();
   void backward();
+  void blocks_forward(const Unit& unit);
+  void blocks_backward(const Unit& unit);
+  void unit_backward(Unit& unit);
+  void outer_recompute(Unit& unit);
 
   // The two primitives.
   void unshard(Unit& unit);
@@ -45,12 +49,13 @@ class Fsdp1 {
   void rate_limiter();
   void all_gather(Unit& unit);
   void reshard(Unit& unit, bool do_free, Freed when);
+  void collective(std::uint32_t entry, Stream stream, std::initializer_list<Operand> operands);
 
   // Hooks.
   void root_pre_forward();
-  void pre_forward(Unit& unit);
-  void post_forward(Unit& unit);
-  void pre_backward(Unit& unit);
+  void pre_forward(Unit* unit);
+  void post_forward(Unit* unit, bool grad_mode = true);
+  void pre_backward(Unit* unit);
   void post_backward(Unit& unit);
   void final_callback();
   void prefetch_next(const Unit& unit);
@@ -60,21 +65,26 @@ class Fsdp1 {
   void accumulate_flat_gradient(Unit& unit);
   void reduce_gradient(Unit& unit);
   BufferId reduce_scatter(Unit& unit);
+  void all_reduce_gradient(Unit& unit);
+  BufferId cast_to_reduce_type(Unit& unit);
   void zero_grad();
 
   void stream_wait(Stream waiter, Stream tail);
   void extra(KernelId kernel, Stream stream, hw::HostWork work, std::initializer_list<Operand> operands);
-  void open(const Unit& unit) { builder_.mark(unit_marks_[position(unit)].begin[in_backward_]); }
-  void close(const Unit& unit) { builder_.mark(unit_marks_[position(unit)].end[in_backward_]); }
+  void open(const Unit* unit);
+  void close(const Unit* unit);
   EventId free_event(const Unit& unit, Freed when);
-  [[nodiscard]] bool frees_after_forward() const { return types_.sharded && spec_.policy.sharding == Sharding::full_shard; }
+  [[nodiscard]] bool frees_after_forward() const;
+  [[nodiscard]] bool recomputes_outside(const Unit& unit) const;
+  [[nodiscard]] bool hybrid() const { return types_.sharded && types_.replicated; }
   [[nodiscard]] std::size_t position(const Unit& unit) const { return static_cast<std::size_t>(&unit - units_.data()); }
-  [[nodiscard]] Unit& root() { return units_.back(); }
 
   const StepSpec& spec_;
   Builder& builder_;
   std::vector<Unit>& units_;
   Work& work_;
+  Unit *root_ = nullptr, *embedding_ = nullptr,
+       *head_ = nullptr;  // the root has no unit if other units hold all parameters; the others only if they have their own
   UnitTypes types_;
   DivideFactors divide_;
 
@@ -88,9 +98,9 @@ class Fsdp1 {
   struct UnitMarks {
     std::array<MarkId, 2> begin{}, end{};  // by in_backward_
   };
-  std::vector<UnitMarks> unit_marks_;                            // by unit
-  std::vector<EventId> free_event_ids_;                          // by (micro-batch, unit, Freed)
-  std::array<std::array<EventId, kStreams>, kStreams> tails_{};  // by (waiter, tail)
+  std::vector<UnitMarks> unit_marks_;      // by unit
+  std::vector<EventId> free_event_ids_;    // by (micro-batch, unit, Freed)
+  std::array<EventId, kStreams> tails_{};  // by stream
 };
 
 }  // namespace stepcast::program

@@ -13,13 +13,21 @@ void Fsdp1::accumulate_flat_gradient(Unit& unit) {
   std::vector<Operand> operands;
   const auto add = [&](std::span<const BufferId> gradients) { std::transform(gradients.begin(), gradients.end(), std::back_inserter(operands), in); };
   if (unit.root) add(work_.root_gradients());
+  if (unit.own_head) add(work_.head_gradients());
+  if (unit.own_embedding) add(work_.embedding_gradients());
   for (std::int64_t i = 0; i < unit.block_count; ++i) add(work_.block_gradients(unit.first_block + i));
   const std::size_t parts = operands.size();
-  const BufferId target = unit.has_flat_grad ? unit.next_flat_grad : unit.flat_grad;
+  const bool into_reduced = !types_.sharded && !types_.gradient_in_place && unit.has_sharded_grad;  // NO_SHARD adds to what was reduced before
+  const BufferId target = unit.has_flat_grad || into_reduced ? unit.next_flat_grad : unit.flat_grad;
   operands.push_back(out(target));
   builder_.alloc(target, Stream::compute);
   builder_.launch(unit.concat, Stream::compute, hw::HostWork::op_backward, operands);
   for (std::size_t i = 0; i < parts; ++i) builder_.free(operands[i].buffer);
+  if (into_reduced) {
+    extra(unit.accumulate_into_master, Stream::compute, hw::HostWork::op_backward, {inout(unit.sharded_grad), in(unit.next_flat_grad)});
+    builder_.free(unit.next_flat_grad);
+    return;
+  }
   if (unit.has_flat_grad) {
     extra(unit.accumulate_flat, Stream::compute, hw::HostWork::op_backward, {inout(unit.flat_grad), in(unit.next_flat_grad)});
     builder_.free(unit.next_flat_grad);
@@ -27,19 +35,25 @@ void Fsdp1::accumulate_flat_gradient(Unit& unit) {
   unit.has_flat_grad = true;
 }
 
-/// On the post-backward stream: from the unsharded gradient to the sharded one in the master type.
+namespace {
+
+constexpr Stream kPost = Stream::post_backward;
+constexpr hw::HostWork kWork = hw::HostWork::op_backward;
+
+}  // namespace
+
+/// On the post-backward stream, under hybrid sharding from the all-reduce on on its own: from the unsharded gradient to the sharded one in the master type.
 void Fsdp1::reduce_gradient(Unit& unit) {
-  constexpr Stream kPost = Stream::post_backward;
-  constexpr hw::HostWork kWork = hw::HostWork::op_backward;
+  const Stream stream = hybrid() ? Stream::all_reduce : kPost;
   const BufferId result = unit.has_sharded_grad ? unit.new_sharded_grad : unit.sharded_grad;
-  const BufferId shard = types_.sharded ? reduce_scatter(unit) : unit.flat_grad;
+  const BufferId shard = reduce_scatter(unit);
   if (types_.cast_to_master) {
-    builder_.alloc(result, kPost);
-    extra(unit.cast_to_master, kPost, kWork, {in(shard), out(result)});
-    if (types_.sharded) builder_.free(shard);
+    builder_.alloc(result, stream);
+    extra(unit.cast_to_master, stream, kWork, {in(shard), out(result)});
+    builder_.free(shard);
   }
   if (unit.has_sharded_grad) {
-    extra(unit.accumulate, kPost, kWork, {inout(unit.sharded_grad), in(result)});
+    extra(unit.accumulate, stream, kWork, {inout(unit.sharded_grad), in(result)});
     builder_.free(result);
   }
   unit.has_sharded_grad = true;
@@ -50,8 +64,6 @@ void Fsdp1::reduce_gradient(Unit& unit) {
 
 /// Returns the buffer that holds the reduced shard.
 BufferId Fsdp1::reduce_scatter(Unit& unit) {
-  constexpr Stream kPost = Stream::post_backward;
-  constexpr hw::HostWork kWork = hw::HostWork::op_backward;
   if (types_.cast_to_reduce) {
     builder_.alloc(unit.reduce_grad, kPost);
     extra(unit.cast_to_reduce, kPost, kWork, {in(unit.flat_grad), out(unit.reduce_grad)});
@@ -64,17 +76,63 @@ BufferId Fsdp1::reduce_scatter(Unit& unit) {
   const BufferId shard = types_.cast_to_master ? unit.reduced : unit.has_sharded_grad ? unit.new_sharded_grad : unit.sharded_grad;
   builder_.alloc(shard, kPost);
   if (divide_.pre > 1) extra(unit.pre_divide, kPost, kWork, {inout(unit.padded_grad)});
-  builder_.collective(unit.reduce_scatter, kPost, {in(unit.padded_grad), out(shard)});
-  if (divide_.post > 1) extra(unit.post_divide, kPost, kWork, {inout(shard)});
+  collective(unit.reduce_scatter, kPost, {in(unit.padded_grad), out(shard)});
+  if (hybrid()) {  // the next unit's reduce-scatter does not wait for this
+    stream_wait(Stream::all_reduce, kPost);
+    builder_.record_stream(shard, Stream::all_reduce);
+    builder_.collective(unit.all_reduce, Stream::all_reduce, {inout(shard)});
+  }
+  if (divide_.post > 1) extra(unit.post_divide, hybrid() ? Stream::all_reduce : kPost, kWork, {inout(shard)});
   if (padded) builder_.free(unit.padded_grad);
   if (types_.cast_to_reduce) builder_.free(unit.reduce_grad);
   return shard;
 }
 
-/// set_to_none: gives the gradients of the step before back.
+/// NO_SHARD, on the post-backward stream: all-reduce of the whole gradient in place, in the reduction's type.
+void Fsdp1::all_reduce_gradient(Unit& unit) {
+  const bool earlier = unit.has_sharded_grad && !types_.gradient_in_place;
+  const BufferId gradient = cast_to_reduce_type(unit);
+  if (types_.replicated) {
+    if (divide_.pre > 1) extra(unit.pre_divide, kPost, kWork, {inout(gradient)});
+    collective(unit.all_reduce, kPost, {inout(gradient)});
+    if (divide_.post > 1) extra(unit.post_divide, kPost, kWork, {inout(gradient)});
+  }
+  if (types_.cast_to_master) {
+    if (!earlier) builder_.alloc(unit.sharded_grad, kPost);
+    extra(unit.cast_to_master, kPost, kWork, {in(gradient), out(unit.sharded_grad)});
+    if (gradient != unit.flat_grad) builder_.free(gradient);
+  }
+  if (types_.gradient_in_place) {
+    if (types_.replicated) builder_.record_stream(unit.flat_grad, kPost);
+    return;
+  }
+  unit.has_sharded_grad = true;
+  if (earlier) return;
+  builder_.record_stream(unit.flat_grad, kPost);
+  builder_.free(unit.flat_grad);
+  unit.has_flat_grad = false;
+}
+
+/// The gradient in the reduction's type: this micro-batch's flat gradient, or the earlier result, in the master type, to which it was added.
+BufferId Fsdp1::cast_to_reduce_type(Unit& unit) {
+  const BufferId from = unit.has_sharded_grad ? unit.sharded_grad : unit.flat_grad;
+  const bool casts = unit.has_sharded_grad ? types_.cast_to_master : types_.cast_to_reduce;
+  if (!casts || types_.gradient_in_place) return from;
+  const BufferId to = types_.cast_to_master ? unit.reduce_grad : unit.sharded_grad;
+  builder_.alloc(to, kPost);
+  extra(unit.has_sharded_grad ? unit.cast_master_to_reduce : unit.cast_to_reduce, kPost, kWork, {in(from), out(to)});
+  return to;
+}
+
+/// set_to_none: gives the gradients of the step before back; else they are kept, as zeros.
 void Fsdp1::zero_grad() {
   for (Unit& unit : units_) {
-    if (unit.has_sharded_grad || unit.has_flat_grad) builder_.free(unit.sharded_grad);
+    if (!unit.has_sharded_grad && !unit.has_flat_grad) continue;
+    if (!spec_.optimizer.zero_grad_set_to_none) {
+      extra(unit.zero, Stream::compute, hw::HostWork::op_optimizer, {out(unit.sharded_grad)});
+      continue;
+    }
+    builder_.free(unit.sharded_grad);
     unit.has_sharded_grad = unit.has_flat_grad = false;
   }
 }

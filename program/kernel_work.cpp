@@ -8,8 +8,8 @@ namespace {
 
 LayerMode block_mode(const StepSpec& spec) {
   return {.compiled = spec.kernels.set == KernelSet::pytorch_compile,
-          .recompute = spec.recompute.mode == RecomputeMode::full,
-          .early_stop = spec.recompute.early_stop};
+          .recompute = spec.recompute.mode != RecomputeMode::none,
+          .early_stop = spec.recompute.early_stop && !spec.recompute.reentrant};
 }
 
 std::vector<BufferId> select(const std::vector<BufferId>& buffers, const std::vector<Slot>& slots) {
@@ -36,7 +36,7 @@ KernelWork::KernelWork(const StepSpec& spec, Builder& builder, const std::vector
   copy_ids_ = builder.kernel(copy, "aten::copy_ input", "Memcpy HtoD");
   make_blocks(units, write_block(spec, block_));
   const Ports head = write_head(spec, head_);
-  make_root(units.back(), head, write_embedding(spec, embedding_));
+  make_ends(units, head, write_embedding(spec, embedding_));
 }
 
 /// The tensor in front of a block: what the embedding or the block before wrote.
@@ -62,16 +62,18 @@ void KernelWork::make_blocks(const std::vector<Unit>& units, const Ports& ports)
   }
 }
 
-void KernelWork::make_root(const Unit& root, const Ports& head, const Ports& embedding) {
+void KernelWork::make_ends(const std::vector<Unit>& units, const Ports& head, const Ports& embedding) {
   const std::int64_t last = spec_.model.layers;
-  const Layer::Given head_given[] = {{head.params, root.params}, {head.input, boundary(last, false)}, {head.d_input, boundary(last, true)}};
-  head_buffers_ = head_.instance("root", head_given);
+  const Unit &of_head = head_unit(units), &of_embedding = embedding_unit(units);
+  const Layer::Given head_given[] = {{head.params, of_head.params}, {head.input, boundary(last, false)}, {head.d_input, boundary(last, true)}};
+  head_buffers_ = head_.instance(of_head.name, head_given);
   root_gradients_ = select(head_buffers_, head.parameter_gradients);
+  head_gradient_count_ = root_gradients_.size();
   std::vector<Layer::Given> given{
-      {embedding.params, root.params}, {embedding.input, ids_}, {embedding.output, boundary(0, false)}, {embedding.d_output, boundary(0, true)}};
+      {embedding.params, of_embedding.params}, {embedding.input, ids_}, {embedding.output, boundary(0, false)}, {embedding.d_output, boundary(0, true)}};
   if (embedding.tied_gradient != kNoSlot)
     given.push_back({embedding.tied_gradient, builder_.buffer("root.grad.head.weight", embedding_.bytes(embedding.tied_gradient), Owner::gradients)});
-  embedding_buffers_ = embedding_.instance("root", given);
+  embedding_buffers_ = embedding_.instance(of_embedding.name, given);
   for (const BufferId gradient : select(embedding_buffers_, embedding.parameter_gradients)) root_gradients_.push_back(gradient);
 }
 

@@ -17,18 +17,24 @@ class KernelWork final : public Work {
   KernelWork(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units);
   void copy_inputs() override;
   void embedding_forward() override { embedding_.forward(embedding_buffers_); }
-  void block_forward(std::int64_t block) override { block_.forward(block_buffers_[static_cast<std::size_t>(block)]); }
+  void block_forward(std::int64_t block) override { block_.forward(buffers(block), recomputes(block)); }
   void head_forward() override { head_.forward(head_buffers_); }
   void head_backward() override { head_.backward(head_buffers_); }
-  void block_backward(std::int64_t block) override { block_.backward(block_buffers_[static_cast<std::size_t>(block)]); }
+  [[nodiscard]] bool recomputes(std::int64_t block) const override { return program::recomputes(spec_.recompute, block); }
+  void block_backward(std::int64_t block) override { block_.backward(buffers(block), recomputes(block)); }
+  void block_recompute(std::int64_t block) override { block_.recompute(buffers(block)); }
+  void block_backward_of_recomputed(std::int64_t block) override { block_.backward_of_recomputed(buffers(block)); }
   void embedding_backward() override;
   void optimizer() override { adamw_.step(); }
   [[nodiscard]] std::span<const BufferId> block_gradients(std::int64_t block) const override { return block_gradients_[static_cast<std::size_t>(block)]; }
+  [[nodiscard]] std::span<const BufferId> head_gradients() const override { return root_gradients().first(head_gradient_count_); }
+  [[nodiscard]] std::span<const BufferId> embedding_gradients() const override { return root_gradients().subspan(head_gradient_count_); }
   [[nodiscard]] std::span<const BufferId> root_gradients() const override { return root_gradients_; }
 
  private:
   void make_blocks(const std::vector<Unit>& units, const Ports& ports);
-  void make_root(const Unit& root, const Ports& head, const Ports& embedding);
+  void make_ends(const std::vector<Unit>& units, const Ports& head, const Ports& embedding);
+  [[nodiscard]] std::span<const BufferId> buffers(std::int64_t block) const { return block_buffers_[static_cast<std::size_t>(block)]; }
   [[nodiscard]] BufferId boundary(std::int64_t block, bool gradient) const;
 
   const StepSpec& spec_;
@@ -36,6 +42,7 @@ class KernelWork final : public Work {
   Layer block_, head_, embedding_;
   std::vector<std::vector<BufferId>> block_buffers_, block_gradients_;
   std::vector<BufferId> head_buffers_, embedding_buffers_, root_gradients_;
+  std::size_t head_gradient_count_ = 0;
   BufferId ids_;
   KernelId copy_ids_;
   AdamW adamw_;

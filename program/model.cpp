@@ -9,14 +9,14 @@ namespace {
 class TensorList {
  public:
   void weight(const char* name, std::int64_t in, std::int64_t out, bool bias) {
-    tensors.push_back({std::string(name) + ".weight", in * out, true});
-    if (bias) tensors.push_back({std::string(name) + ".bias", out, false});
+    tensors.push_back({std::string(name) + ".weight", in * out, true, out});
+    if (bias) tensors.push_back({std::string(name) + ".bias", out, false, out});
   }
   void norm(const char* name, const ModelShape& model) {
     vector(name, ".weight", model.hidden);
     if (model.norm == NormKind::layer_norm && model.norm_bias) vector(name, ".bias", model.hidden);
   }
-  void vector(const char* name, const char* suffix, std::int64_t elements) { tensors.push_back({std::string(name) + suffix, elements, false}); }
+  void vector(const char* name, const char* suffix, std::int64_t elements) { tensors.push_back({std::string(name) + suffix, elements, false, elements}); }
   std::vector<ParameterTensor> tensors;
 };
 
@@ -52,8 +52,8 @@ std::vector<ParameterTensor> block_tensors(const ModelShape& model) {
 
 std::vector<ParameterTensor> root_tensors(const ModelShape& model) {
   TensorList list;
-  list.tensors.push_back({"embedding.weight", model.vocab * model.hidden, model.tied_embeddings});
-  if (model.positions == Positions::learned) list.vector("positions", ".weight", model.max_positions * model.hidden);
+  list.tensors.push_back({"embedding.weight", model.vocab * model.hidden, model.tied_embeddings, model.vocab});
+  if (model.positions == Positions::learned) list.tensors.push_back({"positions.weight", model.max_positions * model.hidden, false, model.max_positions});
   list.norm("norm", model);
   if (!model.tied_embeddings) list.weight("head", model.hidden, model.vocab, false);
   return std::move(list.tensors);

@@ -10,11 +10,12 @@
 
 namespace stepcast::program {
 
-/// One parameter tensor. `matmul`: it is the weight of a GEMM.
+/// One parameter tensor. `matmul`: it is the weight of a GEMM; `rows`: its first dimension.
 struct ParameterTensor {
   std::string name;
   std::int64_t elements = 0;
   bool matmul = false;
+  std::int64_t rows = 1;
 };
 
 /// Tensors of one block, in module order, and of everything outside the blocks (embedding, position table, final norm, head unless tied).

@@ -9,8 +9,14 @@ const char* name(Owner owner) {
 }
 
 const char* name(Stream stream) {
-  static constexpr const char* names[] = {"compute", "pre_unshard", "unshard", "post_backward", "all_reduce"};
+  static constexpr const char* names[] = {"compute", "pre_unshard", "unshard",        "post_backward", "all_reduce",
+                                          "copy_in", "all_gather",  "reduce_scatter", "nccl"};
   return names[static_cast<std::size_t>(stream)];
+}
+
+const char* name(Communicator communicator) {
+  static constexpr const char* names[] = {"shard", "replica", "sub_shard"};
+  return names[static_cast<std::size_t>(communicator)];
 }
 
 const char* name(OpKind kind) {

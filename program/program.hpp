@@ -12,7 +12,9 @@
 namespace stepcast::program {
 
 /// CUDA-like streams of a rank. Each is a FIFO; the caching allocator keeps one pool per stream.
-enum class Stream : std::uint8_t { compute, pre_unshard, unshard, post_backward, all_reduce, count_ };
+/// FSDP1 and DDP use the first five; FSDP2 compute, all_reduce and the three behind them;
+/// nccl is c10d's own, on which early releases of PyTorch run collectives.
+enum class Stream : std::uint8_t { compute, pre_unshard, unshard, post_backward, all_reduce, copy_in, all_gather, reduce_scatter, nccl, count_ };
 inline constexpr std::size_t kStreams = static_cast<std::size_t>(Stream::count_);
 
 enum class OpKind : std::uint8_t {
@@ -57,7 +59,8 @@ struct KernelEntry {
   std::string kernel;  // e.g. "ampere_bf16_s16816gemm_bf16_256x128"
 };
 
-enum class Communicator : std::uint8_t { shard, replica, count_ };
+/// `sub_shard`: consecutive ranks among whom FSDP2 reshards after the forward, if not among all of the shard group.
+enum class Communicator : std::uint8_t { shard, replica, sub_shard, count_ };
 inline constexpr std::size_t kCommunicators = static_cast<std::size_t>(Communicator::count_);
 
 struct CollectiveEntry {
@@ -72,6 +75,7 @@ enum class Owner : std::uint8_t { parameters, gradients, optimizer, activations,
 inline constexpr std::size_t kOwners = static_cast<std::size_t>(Owner::count_);
 const char* name(Owner owner);
 const char* name(Stream stream);
+const char* name(Communicator communicator);
 const char* name(OpKind kind);
 
 struct BufferEntry {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "hw_models/kernel.hpp"
 
@@ -34,6 +35,13 @@ struct ModelShape {
 enum class Framework : std::uint8_t { fsdp1, fsdp2, ddp, zero1, zero2, zero3 };
 enum class Sharding : std::uint8_t { full_shard, shard_grad_op, no_shard, hybrid_shard, hybrid_shard_zero2 };
 enum class BackwardPrefetch : std::uint8_t { pre, post, none };
+/// What becomes an FSDP unit of its own; the rest is the root's.
+enum class Wrap : std::uint8_t { blocks, embedding_and_head, model, size_based };
+/// Behaviour by PyTorch release; docs/fsdp1.md, "Releases".
+enum class Release : std::uint8_t { before_2_1, from_2_1, from_2_8 };
+
+/// FSDP2's reshard_after_forward: kept, resharded, or (2 and more) resharded among that many ranks.
+inline constexpr std::int64_t kKeepAfterForward = 0, kReshardAfterForward = 1;
 
 struct Policy {
   Framework framework = Framework::fsdp1;
@@ -42,8 +50,20 @@ struct Policy {
   bool forward_prefetch = false;
   bool limit_all_gathers = true;
   bool use_orig_params = false;
-  bool no_sync = false;              // accumulate without reduction until the last micro-batch
-  std::int64_t blocks_per_unit = 1;  // wrapping: consecutive blocks that share one FSDP unit
+  bool no_sync = false;                               // accumulate without reduction until the last micro-batch
+  std::optional<std::int64_t> shard_group_size = {};  // hybrid sharding: ranks of a shard group; absent: those of a node
+  Wrap wrap = Wrap::blocks;
+  std::int64_t blocks_per_unit = 1;                // wrapping: consecutive blocks that share one FSDP unit
+  std::int64_t min_unit_parameters = 100'000'000;  // size_based wrapping: blocks are joined until a unit has this many (default of size_based_auto_wrap_policy)
+  Release release = Release::from_2_1;
+  // FSDP2
+  std::int64_t reshard_after_forward = kReshardAfterForward;  // of the blocks; the root is kept
+  std::int64_t forward_prefetch_depth = 0;                    // blocks in each set_modules_to_forward_prefetch list; 0: no lists
+  std::int64_t backward_prefetch_depth = 1;                   // the same for the backward; 1 is what happens without lists
+  bool unshard_embedding_in_backward = true;                  // false: set_unshard_in_backward(False) on an embedding of its own
+  // DDP
+  std::optional<std::int64_t> bucket_cap = std::nullopt;  // bytes; absent: 25 MiB, the first bucket 1 MiB
+  bool gradient_as_bucket_view = false;
   bool operator==(const Policy&) const = default;
 };
 
@@ -61,16 +81,25 @@ struct Precision {
   bool operator==(const Precision&) const = default;
 };
 
-enum class RecomputeMode : std::uint8_t { none, full };
+enum class RecomputeMode : std::uint8_t { none, full, every_k, per_op };
+/// per_op: what is recomputed. attention: the core between projections, unfused (Korthikanti et al., 2022); else all but what the named kernels wrote.
+enum class RecomputeOps : std::uint8_t { attention, all_but_attention, all_but_matmul };
+/// Whether the checkpoint wrapper stands inside the FSDP unit, FSDP(AC(block)), or around it, AC(FSDP(block)).
+enum class Nesting : std::uint8_t { inside, outside };
 struct Recompute {
   RecomputeMode mode = RecomputeMode::none;
+  std::int64_t every = 2;  // every_k: blocks k - 1, 2 k - 1, ... are recomputed
+  RecomputeOps ops = RecomputeOps::all_but_attention;
+  Nesting nesting = Nesting::inside;
+  bool reentrant = false;  // torch.utils.checkpoint(use_reentrant=...): the forward runs without gradients and is rerun wholly
   bool early_stop = true;  // the recomputed forward ends once the last needed tensor is rebuilt (non-reentrant checkpointing)
   bool operator==(const Recompute&) const = default;
 };
 
 enum class KernelSet : std::uint8_t { pytorch_eager, pytorch_compile, native, fixed };
 enum class Attention : std::uint8_t { flash1, flash2, flash3, triton, efficient, unfused };
-enum class Loss : std::uint8_t { eager_fp32, fused };
+/// chunked: head and loss together, chunk of tokens by chunk, so that no logits stay (fused linear cross-entropy).
+enum class Loss : std::uint8_t { eager_fp32, fused, chunked };
 struct KernelChoice {
   KernelSet set = KernelSet::pytorch_eager;
   Attention attention = Attention::flash2;
@@ -84,10 +113,11 @@ enum class OptimizerImpl : std::uint8_t { for_loop, foreach, fused };
 struct Optimizer {
   OptimizerImpl implementation = OptimizerImpl::foreach;  // AdamW
   bool clip_grad_norm = true;
+  bool zero_grad_set_to_none = true;  // false: gradients are kept and zeroed, and later ones added to them
   bool operator==(const Optimizer&) const = default;
 };
 
-/// Everything that the program of a rank depends on. `world` describes the sharding group (all ranks for FULL_SHARD).
+/// Everything that the program of a rank depends on. `world`: all ranks, data-parallel.
 struct StepSpec {
   ModelShape model;
   Policy policy;
@@ -98,6 +128,11 @@ struct StepSpec {
   Optimizer optimizer;
   hw::GroupShape world;
 };
+
+/// Whether checkpointing drops and rebuilds activations of this block. Every k-th as torchtitan counts them (parallelisms, "selective" with an integer).
+inline bool recomputes(const Recompute& recompute, std::int64_t block) {
+  return recompute.mode == RecomputeMode::every_k ? (block + 1) % recompute.every == 0 : recompute.mode != RecomputeMode::none;
+}
 
 /// Tokens per GPU and micro-batch.
 inline std::int64_t tokens(const Batch& batch) { return batch.micro_batch * batch.seq_len; }

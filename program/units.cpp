@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "program/groups.hpp"
+
 namespace stepcast::program {
 namespace {
 
@@ -10,40 +12,74 @@ hw::KernelShape memory_bound(hw::MemoryClass memory, std::int64_t read, std::int
   return {.kind = hw::KernelKind::memory_bound, .memory = memory, .read_bytes = read, .write_bytes = write};
 }
 
+/// The tensors outside the blocks that belong to the embedding, and those that do not.
+std::vector<ParameterTensor> end_tensors(const ModelShape& model, bool of_embedding) {
+  std::vector<ParameterTensor> tensors = root_tensors(model);
+  std::erase_if(tensors, [&](const ParameterTensor& t) { return (t.name.starts_with("embedding.") || t.name.starts_with("positions.")) != of_embedding; });
+  return tensors;
+}
+
 class UnitMaker {
  public:
   UnitMaker(const StepSpec& spec, Builder& builder)
       : spec_(spec),
         builder_(builder),
+        groups_(groups_of(spec)),
         types_(spec),
         p_(hw::bytes_per_element(spec.precision.param)),
         r_(hw::bytes_per_element(spec.precision.reduce)),
         m_(hw::bytes_per_element(spec.precision.master)) {}
 
   Unit blocks(std::int64_t first, std::int64_t count) {
-    std::vector<ParameterTensor> tensors, one = block_tensors(spec_.model);
-    for (std::int64_t i = 0; i < count; ++i) tensors.insert(tensors.end(), one.begin(), one.end());
     Unit unit;
     unit.name.append("b").append(std::to_string(first));
     unit.index = static_cast<std::int32_t>(first);
     unit.first_block = first;
     unit.block_count = count;
+    finish(unit, tensors_of_blocks(count));
+    return unit;
+  }
+
+  /// Everything that no other unit holds: without blocks, or the whole model.
+  Unit root(std::int64_t blocks) {
+    Unit unit;
+    unit.name = "root";
+    unit.root = true;
+    unit.block_count = blocks;
+    std::vector<ParameterTensor> tensors = tensors_of_blocks(blocks);
+    const std::vector<ParameterTensor> own = root_tensors(spec_.model);
+    tensors.insert(tensors.end(), own.begin(), own.end());
     finish(unit, tensors);
     return unit;
   }
 
-  Unit root() {
+  Unit embedding() {
     Unit unit;
-    unit.name = "root";
-    unit.root = true;
-    finish(unit, root_tensors(spec_.model));
+    unit.name = "embedding";
+    unit.own_embedding = true;
+    finish(unit, end_tensors(spec_.model, true));
+    return unit;
+  }
+
+  Unit head() {
+    Unit unit;
+    unit.name = "head";
+    unit.own_head = true;
+    finish(unit, end_tensors(spec_.model, false));
     return unit;
   }
 
  private:
+  [[nodiscard]] std::vector<ParameterTensor> tensors_of_blocks(std::int64_t count) const {
+    std::vector<ParameterTensor> tensors;
+    const std::vector<ParameterTensor> one = block_tensors(spec_.model);
+    for (std::int64_t i = 0; i < count; ++i) tensors.insert(tensors.end(), one.begin(), one.end());
+    return tensors;
+  }
+
   void finish(Unit& unit, const std::vector<ParameterTensor>& tensors) {
     unit.tensors = static_cast<std::uint32_t>(tensors.size());
-    unit.flat = flatten(tensors, spec_.world.ranks(), spec_.policy.use_orig_params, spec_.precision.param);
+    unit.flat = flatten(tensors, groups_.shard.ranks(), spec_.policy.use_orig_params, spec_.precision.param);
     std::int64_t parameter_elements = 0;
     for (const ParameterTensor& tensor : tensors) parameter_elements += tensor.elements;
     name_buffers(unit);
@@ -61,7 +97,8 @@ class UnitMaker {
     u.params = types_.sharded || types_.mixed ? buffer(".params", p_ * padded, Owner::all_gather) : u.master;
     u.flat_grad = buffer(".flat_grad", p_ * n, Owner::gradients);
     u.next_flat_grad = buffer(".next_flat_grad", p_ * n, Owner::gradients);
-    u.reduce_grad = types_.cast_to_reduce ? buffer(".reduce_grad", r_ * n, Owner::reduction) : u.flat_grad;
+    const bool casts = types_.sharded ? types_.cast_to_reduce : types_.cast_to_master;
+    u.reduce_grad = casts ? buffer(".reduce_grad", r_ * n, Owner::reduction) : u.flat_grad;
     u.padded_grad = padded != n ? buffer(".padded_grad", r_ * padded, Owner::reduction) : u.reduce_grad;
     u.sharded_grad = types_.gradient_in_place ? u.flat_grad : buffer(".sharded_grad", m_ * s, Owner::gradients);
     u.new_sharded_grad = buffer(".new_sharded_grad", m_ * s, Owner::gradients);
@@ -81,21 +118,31 @@ class UnitMaker {
     u.pad = kernel("FSDP pad gradient", copy, r_ * n, r_ * padded);
     u.pre_divide = kernel("FSDP pre-divide", elementwise, r_ * padded, r_ * padded);
     u.post_divide = kernel("FSDP post-divide", elementwise, r_ * s, r_ * s);
-    u.cast_to_master = kernel("FSDP cast gradient to master type", elementwise, (types_.sharded ? r_ : p_) * s, m_ * s);
+    u.cast_to_master = kernel("FSDP cast gradient to master type", elementwise, r_ * s, m_ * s);
     u.accumulate = kernel("FSDP accumulate sharded gradient", elementwise, 2 * m_ * s, m_ * s);
+    if (!types_.sharded) u.accumulate_into_master = kernel("AccumulateGrad add_", elementwise, (m_ + p_) * n, m_ * n);
+    if (!types_.sharded) u.cast_master_to_reduce = kernel("FSDP cast gradient to reduce type", elementwise, m_ * n, r_ * n);
+    if (!spec_.optimizer.zero_grad_set_to_none) u.zero = kernel("aten::zero_ gradient", elementwise, 0, m_ * s);
   }
 
   void name_collectives(Unit& u) {
-    const auto entry = [&](hw::CollectiveKind kind, hw::Dtype dtype) {
-      const std::int64_t bytes = hw::bytes_per_element(dtype) * u.flat.padded();
-      return builder_.collective({{kind, dtype, bytes, spec_.world}, Communicator::shard, u.root, std::string(hw::name(kind)) + (u.root ? " root" : " block")});
+    const bool end = u.own_embedding || u.own_head;
+    const auto entry = [&](hw::CollectiveKind kind, hw::Dtype dtype, std::int64_t elements, hw::GroupShape group, Communicator communicator) {
+      const std::string label = std::string(hw::name(kind)) + " " + (u.root || end ? u.name : "block");
+      return builder_.collective({{kind, dtype, hw::bytes_per_element(dtype) * elements, group}, communicator, u.root || end, label});
     };
-    u.all_gather = entry(hw::CollectiveKind::all_gather, spec_.precision.param);
-    u.reduce_scatter = entry(hw::CollectiveKind::reduce_scatter, spec_.precision.reduce);
+    if (types_.sharded) {
+      u.all_gather = entry(hw::CollectiveKind::all_gather, spec_.precision.param, u.flat.padded(), groups_.shard, Communicator::shard);
+      u.reduce_scatter = entry(hw::CollectiveKind::reduce_scatter, spec_.precision.reduce, u.flat.padded(), groups_.shard, Communicator::shard);
+    }
+    // Without shards all ranks are one process group; with them the replicas have one of their own.
+    const Communicator replicas = types_.sharded ? Communicator::replica : Communicator::shard;
+    if (types_.replicated) u.all_reduce = entry(hw::CollectiveKind::all_reduce, spec_.precision.reduce, u.flat.shard, groups_.replica, replicas);
   }
 
   const StepSpec& spec_;
   Builder& builder_;
+  Groups groups_;
   UnitTypes types_;
   std::int64_t p_, r_, m_;
 };
@@ -103,20 +150,40 @@ class UnitMaker {
 }  // namespace
 
 UnitTypes::UnitTypes(const StepSpec& spec)
-    : sharded(spec.world.ranks() > 1),
+    : sharded(groups_of(spec).shard.ranks() > 1),
+      replicated(groups_of(spec).replica.ranks() > 1),
       mixed(spec.precision.param != spec.precision.master),
-      cast_to_reduce(sharded && spec.precision.reduce != spec.precision.param),
-      cast_to_master(sharded ? spec.precision.reduce != spec.precision.master : mixed),
-      gradient_in_place(!sharded && !mixed) {}
+      cast_to_reduce(spec.precision.reduce != spec.precision.param),
+      cast_to_master(spec.precision.reduce != spec.precision.master),
+      gradient_in_place(!sharded && !cast_to_reduce && !cast_to_master) {}
+
+/// Size-based: as many blocks as it takes to hold the wanted number of parameters.
+std::int64_t blocks_per_unit(const StepSpec& spec) {
+  if (spec.policy.wrap != Wrap::size_based) return spec.policy.blocks_per_unit;
+  const std::int64_t block = parameters_per_block(spec.model);
+  return std::clamp((spec.policy.min_unit_parameters + block - 1) / block, std::int64_t{1}, spec.model.layers);
+}
 
 std::vector<Unit> make_units(const StepSpec& spec, Builder& builder) {
   UnitMaker maker(spec, builder);
   std::vector<Unit> units;
-  for (std::int64_t first = 0; first < spec.model.layers; first += spec.policy.blocks_per_unit) {
-    units.push_back(maker.blocks(first, std::min(spec.policy.blocks_per_unit, spec.model.layers - first)));
+  if (spec.policy.wrap == Wrap::model) {
+    units.push_back(maker.root(spec.model.layers));
+    return units;
   }
-  units.push_back(maker.root());
+  const bool own_ends = spec.policy.wrap == Wrap::embedding_and_head;
+  if (own_ends) units.push_back(maker.embedding());
+  const std::int64_t size = blocks_per_unit(spec);
+  for (std::int64_t first = 0; first < spec.model.layers; first += size) units.push_back(maker.blocks(first, std::min(size, spec.model.layers - first)));
+  units.push_back(own_ends ? maker.head() : maker.root(0));
   return units;
 }
+
+const Unit& embedding_unit(const std::vector<Unit>& units) {
+  const auto own = std::find_if(units.begin(), units.end(), [](const Unit& unit) { return unit.own_embedding; });
+  return own != units.end() ? *own : units.back();
+}
+
+const Unit& head_unit(const std::vector<Unit>& units) { return units.back(); }
 
 }  // namespace stepcast::program

@@ -19,6 +19,7 @@ struct Unit {
   std::uint32_t tensors = 0;  // parameter tensors that the hooks point at buffers
   FlatParameter flat;
   bool root = false;
+  bool own_embedding = false, own_head = false;  // the unit is the embedding's (with positions), or the head's (with the final norm), alone
 
   BufferId master = 0;                   // m S; parameters of the optimizer, always there
   BufferId low_shard = 0;                // p S; pre-unshard pool, the all-gather's input (the master itself without mixed precision)
@@ -28,12 +29,13 @@ struct Unit {
   BufferId reduce_grad = 0;              // r N; gradient in the reduction type
   BufferId padded_grad = 0;              // r W S; where W does not divide N
   BufferId reduced = 0;                  // r S; output of the reduce-scatter
-  BufferId sharded_grad = 0;             // m S; lives until zero_grad
+  BufferId sharded_grad = 0;             // m S; what the optimizer reads; lives until zero_grad
   BufferId new_sharded_grad = 0;         // m S; of this micro-batch, to be added
   BufferId exp_avg = 0, exp_avg_sq = 0;  // m S each
 
   KernelId cast_shard = 0, concat = 0, accumulate_flat = 0, cast_to_reduce = 0, pad = 0, pre_divide = 0, post_divide = 0, cast_to_master = 0, accumulate = 0;
-  std::uint32_t all_gather = 0, reduce_scatter = 0;
+  KernelId accumulate_into_master = 0, cast_master_to_reduce = 0, zero = 0;  // NO_SHARD: on a gradient that is already in the master type; zero_grad
+  std::uint32_t all_gather = 0, reduce_scatter = 0, all_reduce = 0;
 
   // Flags of PyTorch's handle (_runtime_utils.py).
   bool unsharded = false, prefetched = false;
@@ -45,14 +47,22 @@ struct Unit {
 /// What the types of a step imply for every unit.
 struct UnitTypes {
   explicit UnitTypes(const StepSpec& spec);
-  bool sharded;            // more than one rank
+  bool sharded;            // a shard group of more than one rank
+  bool replicated;         // a replica group of more than one rank
   bool mixed;              // parameters are cast for compute
   bool cast_to_reduce;     // gradients are cast before the reduction
   bool cast_to_master;     // and after it
-  bool gradient_in_place;  // one rank, one type: the flat gradient is what the optimizer reads
+  bool gradient_in_place;  // not sharded, one type: the flat gradient is what the optimizer reads
 };
 
-/// Block units in forward order, then the root. Names all their buffers, kernels and collectives in `builder`.
+/// Units in forward order, the root, if it has parameters, last. Names all their buffers, kernels and collectives in `builder`.
 std::vector<Unit> make_units(const StepSpec& spec, Builder& builder);
+
+/// Consecutive blocks of a unit, as wished or by size.
+std::int64_t blocks_per_unit(const StepSpec& spec);
+
+/// The unit that holds the embedding, and the one with the head: their own, or the root.
+const Unit& embedding_unit(const std::vector<Unit>& units);
+const Unit& head_unit(const std::vector<Unit>& units);
 
 }  // namespace stepcast::program

@@ -41,10 +41,12 @@ void check_batch(const StepSpec& spec) {
 }
 
 void check_policy(const StepSpec& spec) {
-  if (spec.policy.framework != Framework::fsdp1) refuse("/policy/framework", "not supported yet", "supported: \"fsdp1\"");
-  const bool sharding = spec.policy.sharding == Sharding::full_shard || spec.policy.sharding == Sharding::shard_grad_op;
-  if (!sharding) refuse("/policy/sharding", "not supported yet", "supported: \"FULL_SHARD\", \"SHARD_GRAD_OP\"");
+  in_range(spec.policy.forward_prefetch_depth, 0, spec.model.layers, "/policy/forward_prefetch_depth");
+  in_range(spec.policy.backward_prefetch_depth, 1, spec.model.layers, "/policy/backward_prefetch_depth");
+  in_range(spec.policy.reshard_after_forward, 0, 1 << 16, "/policy/reshard_after_forward");
+  in_range(spec.policy.bucket_cap.value_or(1), 1, std::int64_t{1} << 47, "/policy/bucket_cap");
   in_range(spec.policy.blocks_per_unit, 1, spec.model.layers, "/policy/blocks_per_unit");
+  in_range(spec.policy.min_unit_parameters, 1, std::int64_t{1} << 50, "/policy/min_unit_parameters");
   in_range(spec.world.ranks_per_node, 1, 1 << 12, "/cluster/gpus_per_node");
   in_range(spec.world.nodes, 1, 1 << 18, "/cluster/nodes");
 }
@@ -65,6 +67,8 @@ void validate(const StepSpec& spec, int steps) {
   check_batch(spec);
   check_policy(spec);
   check_kernels(spec);
+  in_range(spec.recompute.every, 1, 4096, "/recompute/every");
+  if (const auto broken = broken_rule(spec)) refuse(broken->key, broken->what, broken->hint);
   // Ops of one step: about 400 per block and micro-batch, 20 bytes each.
   in_range(spec.model.layers * spec.batch.grad_accum, 1, 1 << 15, "/batch/grad_accum");
 }

@@ -25,6 +25,11 @@ class FieldReader {
   }
   void ratio(const char* key, double& value, double min, double max) { reader_.maybe(key, value, Limits<double>{min, max}); }
   void flag(const char* key, bool& value) { reader_.maybe(key, value); }
+  /// A flag whose default depends on other fields.
+  void flag(const char* key, bool& value, bool by_default) {
+    value = by_default;
+    reader_.maybe(key, value);
+  }
   void text(const char* key, std::string& value) { reader_.maybe(key, value); }
   void time(const char* key, Seconds& value, double max) { reader_.maybe(key, value, Limits<double>{0, max}); }
   template <class E, class Table>
@@ -77,7 +82,7 @@ class FieldWriter {
     object_[key] = value;
   }
   void ratio(const char* key, double value, double, double) { object_[key] = value; }
-  void flag(const char* key, bool value) { object_[key] = value; }
+  void flag(const char* key, bool value, bool = false) { object_[key] = value; }
   void text(const char* key, const std::string& value) { object_[key] = value; }
   void time(const char* key, Seconds value, double) { object_[key] = quantity_text(value); }
   template <class E, class Table>

@@ -17,6 +17,7 @@ inline constexpr std::int64_t kMaxScores = std::int64_t{1} << 50;            // 
 inline constexpr std::int64_t kMaxUnitPasses = std::int64_t{1} << 16;        // layers * grad_accum: ops of a step
 inline constexpr std::int64_t kMaxTracedUnitPasses = std::int64_t{1} << 18;  // the same over the active steps: slices of the trace
 inline constexpr std::int64_t kMaxRanks = 65536, kMaxExplicitRanks = 4096, kMaxNodes = 65536, kMaxGpusPerNode = 1024, kMaxNics = 1024;
+inline constexpr std::int64_t kMaxUnitParameters = std::int64_t{1} << 50;
 inline constexpr std::int64_t kMaxSteps = 10000;
 inline constexpr std::int64_t kMaxMemory = std::int64_t{1} << 47;  // bytes of one device
 inline constexpr double kMaxSeconds = 1000;                        // one phase, collective or batch

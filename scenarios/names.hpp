@@ -23,13 +23,27 @@ inline constexpr EnumName<program::Sharding> kShardings[] = {{program::Sharding:
 inline constexpr EnumName<program::BackwardPrefetch> kBackwardPrefetches[] = {
     {program::BackwardPrefetch::pre, "BACKWARD_PRE"}, {program::BackwardPrefetch::post, "BACKWARD_POST"}, {program::BackwardPrefetch::none, "NONE"}};
 inline constexpr EnumName<hw::Dtype> kDtypes[] = {{hw::Dtype::fp32, "fp32"}, {hw::Dtype::bf16, "bf16"}, {hw::Dtype::fp16, "fp16"}};
-inline constexpr EnumName<program::RecomputeMode> kRecomputeModes[] = {{program::RecomputeMode::none, "none"}, {program::RecomputeMode::full, "full"}};
+inline constexpr EnumName<program::Wrap> kWraps[] = {{program::Wrap::blocks, "blocks"},
+                                                     {program::Wrap::embedding_and_head, "embedding_and_head"},
+                                                     {program::Wrap::model, "model"},
+                                                     {program::Wrap::size_based, "size_based"}};
+inline constexpr EnumName<program::Release> kReleases[] = {
+    {program::Release::before_2_1, "before-2.1"}, {program::Release::from_2_1, "2.1-2.7"}, {program::Release::from_2_8, "2.8"}};
+inline constexpr EnumName<program::RecomputeMode> kRecomputeModes[] = {{program::RecomputeMode::none, "none"},
+                                                                       {program::RecomputeMode::full, "full"},
+                                                                       {program::RecomputeMode::every_k, "every_k"},
+                                                                       {program::RecomputeMode::per_op, "per_op"}};
+inline constexpr EnumName<program::RecomputeOps> kRecomputeOps[] = {{program::RecomputeOps::attention, "attention"},
+                                                                    {program::RecomputeOps::all_but_attention, "all_but_attention"},
+                                                                    {program::RecomputeOps::all_but_matmul, "all_but_matmul"}};
+inline constexpr EnumName<program::Nesting> kNestings[] = {{program::Nesting::inside, "inside"}, {program::Nesting::outside, "outside"}};
 inline constexpr EnumName<program::KernelSet> kKernelSets[] = {
     {program::KernelSet::pytorch_eager, "pytorch-eager"}, {program::KernelSet::pytorch_compile, "pytorch-compile"}, {program::KernelSet::native, "native"}};
 inline constexpr EnumName<program::Attention> kAttentions[] = {{program::Attention::flash1, "flash1"},       {program::Attention::flash2, "flash2"},
                                                                {program::Attention::flash3, "flash3"},       {program::Attention::triton, "triton"},
                                                                {program::Attention::efficient, "efficient"}, {program::Attention::unfused, "unfused"}};
-inline constexpr EnumName<program::Loss> kLosses[] = {{program::Loss::eager_fp32, "eager_fp32"}, {program::Loss::fused, "fused"}};
+inline constexpr EnumName<program::Loss> kLosses[] = {
+    {program::Loss::eager_fp32, "eager_fp32"}, {program::Loss::fused, "fused"}, {program::Loss::chunked, "chunked"}};
 inline constexpr EnumName<program::OptimizerImpl> kOptimizerImpls[] = {
     {program::OptimizerImpl::for_loop, "for_loop"}, {program::OptimizerImpl::foreach, "foreach"}, {program::OptimizerImpl::fused, "fused"}};
 inline constexpr EnumName<Ranks> kRanks[] = {{Ranks::folded, "folded"}, {Ranks::explicit_ranks, "explicit"}};

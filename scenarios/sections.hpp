@@ -49,10 +49,14 @@ void describe(Io& io, program::Policy& policy) {
   io.choice("sharding", policy.sharding, kShardings);
   io.choice("backward_prefetch", policy.backward_prefetch, kBackwardPrefetches);
   io.flag("forward_prefetch", policy.forward_prefetch);
-  io.flag("limit_all_gathers", policy.limit_all_gathers);
+  io.choice("release", policy.release, kReleases);
+  io.flag("limit_all_gathers", policy.limit_all_gathers, policy.release != program::Release::before_2_1);  // the default of each release
   io.flag("use_orig_params", policy.use_orig_params);
   io.flag("no_sync", policy.no_sync);
+  io.count_or("shard_group_size", policy.shard_group_size, "node", 2, kMaxRanks);
+  io.choice("wrap", policy.wrap, kWraps);
   io.count("blocks_per_unit", policy.blocks_per_unit, 1, kMaxLayers);
+  io.count("min_unit_parameters", policy.min_unit_parameters, 1, kMaxUnitParameters);
 }
 
 template <class Io>
@@ -72,6 +76,10 @@ void describe(Io& io, program::Precision& precision) {
 template <class Io>
 void describe(Io& io, program::Recompute& recompute) {
   io.choice("mode", recompute.mode, kRecomputeModes);
+  io.count("every", recompute.every, 1, kMaxLayers);
+  io.choice("ops", recompute.ops, kRecomputeOps);
+  io.choice("nesting", recompute.nesting, kNestings);
+  io.flag("reentrant", recompute.reentrant);
   io.flag("early_stop", recompute.early_stop);
 }
 
@@ -88,6 +96,7 @@ template <class Io>
 void describe(Io& io, program::Optimizer& optimizer) {
   io.choice("implementation", optimizer.implementation, kOptimizerImpls);
   io.flag("clip_grad_norm", optimizer.clip_grad_norm);
+  io.flag("zero_grad_set_to_none", optimizer.zero_grad_set_to_none);
 }
 
 template <class Io>

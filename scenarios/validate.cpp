@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "hw_models/input_error.hpp"
+#include "program/validate.hpp"
 #include "scenarios/limits.hpp"
 
 namespace stepcast::scenarios {
@@ -72,6 +73,7 @@ void validate(const Scenario& scenario, const Reader::Origin& origin) {
   validate(scenario.cluster, scenario.fixed_costs.has_value(), judge);
   judge.require(scenario.policy.blocks_per_unit <= scenario.model.layers, "/policy/blocks_per_unit",
                 fmt::format("is above layers = {}", scenario.model.layers));
+  if (const auto broken = program::broken_rule(step_spec(scenario))) judge.require(false, broken->key, broken->what, broken->hint);
   validate(scenario.allocator, judge);
   validate(scenario.run, ranks(scenario), judge);
 }

@@ -69,12 +69,14 @@ void Engine::advance(Rank& rank, std::uint32_t s) {
     if (op.kind == OpKind::launch) return start_kernel(rank, s);
     if (op.kind == OpKind::collective) {
       stream.state = Stream::State::in_collective;
+      rank.in_collective |= 1u << s;
       stream.reached = false;
       return reach_collective(rank, s);
     }
     if (op.kind == OpKind::record) complete_record(rank, op.id);
     if (op.kind == OpKind::wait && rank.events[op.id].completed < head.capture) {
       stream.state = Stream::State::blocked_on_event;
+      rank.blocked |= 1u << s;
       return;
     }
     retire(rank, s);
@@ -83,12 +85,13 @@ void Engine::advance(Rank& rank, std::uint32_t s) {
 
 void Engine::complete_record(Rank& rank, std::uint32_t event) {
   const std::uint32_t completed = ++rank.events[event].completed;
-  for (std::uint32_t s = 0; s < program::kStreams; ++s) {
+  for (std::uint32_t left = rank.blocked; left != 0; left &= left - 1) {
+    const auto s = static_cast<std::uint32_t>(__builtin_ctz(left));
     Stream& stream = rank.streams[s];
-    if (stream.state != Stream::State::blocked_on_event) continue;
     const Item& head = stream.queue.front();
     if (rank.program->ops[head.op].id != event || head.capture > completed) continue;
     stream.state = Stream::State::idle;
+    rank.blocked &= ~(1u << s);
     rank.dirty |= 1u << s;
   }
   Host& host = rank.host;
@@ -207,13 +210,14 @@ void Engine::end_collective(std::uint32_t g) {
 void Engine::end_collective_on(Rank& rank, const Group& group) {
   --rank.active_collectives;
   ++rank.next[static_cast<std::size_t>(group.communicator)];
-  for (std::uint32_t s = 0; s < program::kStreams; ++s) {
+  for (std::uint32_t left = rank.in_collective; left != 0; left &= left - 1) {
+    const auto s = static_cast<std::uint32_t>(__builtin_ctz(left));
     Stream& stream = rank.streams[s];
-    if (stream.state != Stream::State::in_collective) continue;
     const Item item = stream.queue.front();
     const program::Op& op = rank.program->ops[item.op];
     if (program_.collectives[op.id].communicator != group.communicator) continue;
     stream.state = Stream::State::idle;  // finished, or behind the finished one in the FIFO: looked at again
+    rank.in_collective &= ~(1u << s);
     rank.dirty |= 1u << s;
     if (!stream.reached) continue;
     if (recorded(rank)) recorder_.device(op, item, op.stream, stream.begin, now_);

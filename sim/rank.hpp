@@ -103,6 +103,8 @@ struct Rank {
   std::uint32_t dirty = 0;               // streams whose head may be able to move
   std::uint32_t active_collectives = 0;  // transferring now
   std::uint32_t running = 0;             // streams that run a kernel, one bit each
+  std::uint32_t blocked = 0;             // streams blocked on an event
+  std::uint32_t in_collective = 0;       // streams in a collective, or waiting for their turn in its communicator
   Host host;
   std::array<Stream, program::kStreams> streams;
   std::array<std::uint32_t, program::kCommunicators> issued{}, next{};  // collectives issued, and the next to run, per communicator

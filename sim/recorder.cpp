@@ -26,7 +26,17 @@ constexpr const char* kWorkNames[hw::kHostWorkKinds] = {"",
                                                         "cudaEventRecord",
                                                         "cudaStreamWaitEvent",
                                                         "allocator",
-                                                        "train_step"};
+                                                        "train_step",
+                                                        "FSDP::pre_forward",
+                                                        "FSDP::post_forward",
+                                                        "FSDP::pre_backward",
+                                                        "FSDP::post_backward",
+                                                        "FSDP::root_pre_forward",
+                                                        "FSDP::root_post_backward_callback",
+                                                        "DTensor dispatch",
+                                                        "DistributedDataParallel.forward",
+                                                        "Reducer::finalize_backward",
+                                                        "Reducer::autograd_hook"};
 constexpr const char* kWaitNames[] = {
     "working", "FullyShardedDataParallel.rate_limiter", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "DataLoaderNext", "launch queue full"};
 

@@ -24,10 +24,10 @@ Engine::Engine(std::span<const program::Program* const> programs, const PriceLis
   make_groups();
 }
 
-/// Shard groups are consecutive ranks, replica groups the ranks at equal places in their shard groups. A folded rank is alone in each of its groups.
+/// Shard groups (and their parts) are consecutive ranks, replica groups the ranks at equal places in their shard groups. A folded rank is alone in each of its groups.
 void Engine::make_groups() {
   const auto ranks = static_cast<std::uint32_t>(ranks_.size());
-  std::array<std::uint32_t, program::kCommunicators> size{ranks, 1};
+  std::array<std::uint32_t, program::kCommunicators> size{ranks, 1, 1};
   for (const auto& collective : program_.collectives)
     size[static_cast<std::size_t>(collective.communicator)] = std::min(ranks, static_cast<std::uint32_t>(collective.shape.group.ranks()));
   for (std::size_t c = 0; c < program::kCommunicators; ++c) {
@@ -35,8 +35,8 @@ void Engine::make_groups() {
     const auto first = static_cast<std::uint32_t>(groups_.size());
     groups_.resize(groups_.size() + count);
     for (std::uint32_t r = 0; r < ranks; ++r) {
-      const bool shard = c == static_cast<std::size_t>(program::Communicator::shard);
-      const std::uint32_t g = first + std::min(count - 1, shard ? r / std::max(1u, size[c]) : r % count);
+      const bool consecutive = c != static_cast<std::size_t>(program::Communicator::replica);
+      const std::uint32_t g = first + std::min(count - 1, consecutive ? r / std::max(1u, size[c]) : r % count);
       groups_[g].communicator = static_cast<program::Communicator>(c);
       groups_[g].members.push_back(r);
       group_index_[c].push_back(g);

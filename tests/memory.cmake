@@ -13,3 +13,8 @@ stepcast_fuzzer(allocator_ops fuzz/allocator_ops.cpp support/allocator_ops.cpp L
 if(TARGET fuzz_allocator_ops)
   target_include_directories(fuzz_allocator_ops PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 endif()
+
+# Recorded histories: the readers and their comparison.
+stepcast_test(histories unit/history_test.cpp unit/snapshot_test.cpp unit/pickle_test.cpp LINK stepcast_memory nlohmann_json::nlohmann_json)
+set_source_files_properties(unit/history_test.cpp unit/snapshot_test.cpp unit/pickle_test.cpp PROPERTIES COMPILE_OPTIONS -Wno-array-bounds)
+stepcast_fuzzer(history fuzz/history.cpp LINK stepcast_memory)

@@ -30,7 +30,13 @@ AttentionCore::AttentionCore(Writer& writer)
 
 Slot AttentionCore::forward(const Qkv& qkv) {
   in_ = qkv;
-  return w_.spec.kernels.attention == Attention::unfused ? forward_unfused() : forward_fused();
+  if (w_.spec.kernels.attention != Attention::unfused) return forward_fused();
+  const Recompute& recompute = w_.spec.recompute;
+  if (recompute.mode != RecomputeMode::per_op || recompute.ops != RecomputeOps::attention) return forward_unfused();
+  w_.layer.begin_recomputed();
+  const Slot result = forward_unfused();
+  w_.layer.end_recomputed();
+  return result;
 }
 
 Qkv AttentionCore::backward(Slot gradient) { return w_.spec.kernels.attention == Attention::unfused ? backward_unfused(gradient) : backward_fused(gradient); }
@@ -60,6 +66,9 @@ Slot AttentionCore::forward_fused() {
   lse_ = w_.activation("lse", w_.size.tokens * w_.size.heads * 4);
   const Slot reads[] = {in_.q, in_.k, in_.v}, writes[] = {out_, lse_};
   w_.layer.kernel("scaled_dot_product_attention", fused_shape(hw::KernelKind::attention_forward), reads, writes);
+  if (w_.spec.recompute.mode == RecomputeMode::per_op) {
+    for (const Slot slot : writes) w_.layer.keep(slot);
+  }
   return out_;
 }
 
@@ -112,6 +121,7 @@ Slot AttentionCore::causal_mask() {
 Qkv AttentionCore::backward_unfused(Slot gradient) {
   const std::int64_t s = w_.size.seq_len, d = w_.size.head_dim, batch = w_.size.sequences * w_.size.heads;
   const Qkv result = gradients();
+  w_.layer.recomputed_here();
   const Slot d_probabilities = w_.gemm("BmmBackward0 probabilities", scores("d_probabilities", w_.size.element), {gradient, in_.v}, s, s, d, batch);
   w_.gemm("BmmBackward0 values", result.v, {probabilities_, gradient}, s, d, s, batch);
   const Slot d_scores = score_gradient(d_probabilities);

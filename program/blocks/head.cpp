@@ -1,4 +1,7 @@
 // What surrounds the blocks: embedding, final norm, head and loss.
+#include <algorithm>
+#include <bit>
+
 #include "program/blocks/lists.hpp"
 #include "program/blocks/norm.hpp"
 
@@ -54,6 +57,39 @@ class LossKernels {
   Slot logits_ = kNoSlot, log_softmax_ = kNoSlot;
 };
 
+/// Head and loss together, chunk of tokens by chunk, each to the end: logits, their gradient in their place, the gradients of the input and of the weight. So no logits are
+/// kept, and the weight's gradient exists from the forward on. Follows Liger-Kernel, ops/fused_linear_cross_entropy.py, with the chunk's size chosen there.
+class ChunkedHead {
+ public:
+  explicit ChunkedHead(Writer& writer) : w_(writer) {}
+
+  /// Returns the gradient of the input.
+  Slot forward(Slot x) {
+    const std::int64_t h = w_.size.hidden, v = w_.size.vocab, e = w_.size.element, chunk = chunk_tokens();
+    const Slot weight_gradient = w_.elementwise("aten::zeros head.weight gradient", w_.parameter_gradient("head.weight", v * h), {});
+    const Slot input_gradient = w_.elementwise("aten::zeros input gradient", w_.tokens_by("d_normed_rows", h), {});
+    const Slot loss = w_.elementwise("aten::zeros loss", w_.layer.tensor("loss", 4 * w_.size.tokens, Owner::loss), {});
+    const Slot logits = w_.layer.tensor("logits_chunk", chunk * v * e, Owner::loss);
+    for (std::int64_t begin = 0; begin < w_.size.tokens; begin += chunk) {
+      const std::int64_t n = std::min(chunk, w_.size.tokens - begin);
+      w_.gemm("aten::mm head chunk", logits, {x, w_.params}, n, v, h);
+      w_.kernel("liger_cross_entropy_kernel", logits, {logits, loss}, {2 * n * v * e, n * v * e}, hw::MemoryClass::softmax);
+      w_.gemm("aten::mm input head chunk", input_gradient, {logits, w_.params, input_gradient}, n, h, v);
+      w_.gemm("aten::addmm weight head chunk", weight_gradient, {logits, x, weight_gradient}, v, h, n);
+    }
+    w_.elementwise("aten::sum loss", loss, {loss}, hw::MemoryClass::normalization);
+    return input_gradient;
+  }
+
+ private:
+  /// The power of two from T / ceil(V / h) on.
+  [[nodiscard]] std::int64_t chunk_tokens() const {
+    const std::int64_t parts = (w_.size.vocab + w_.size.hidden - 1) / w_.size.hidden, least = (w_.size.tokens + parts - 1) / parts;
+    return std::min(w_.size.tokens, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(least))));
+  }
+  Writer& w_;
+};
+
 /// Sort-based scatter of token gradients into a table's gradient: zeros, three kernels over the sorted ids, the sum.
 void embedding_backward(Writer& w, Slot table_gradient, Slot gradient, Slot ids) {
   const std::int64_t id_bytes = 8 * w.size.tokens;
@@ -83,6 +119,14 @@ Ports write_head(const StepSpec& spec, Layer& layer) {
   ports.input = layer.tensor("input", bytes, Owner::activations, Lives::input);
   ports.d_input = layer.tensor("d_input", bytes, Owner::activations, Lives::output);
   const Slot normed = norm.forward(ports.input);
+  if (spec.kernels.loss == Loss::chunked) {
+    const Slot d_normed = ChunkedHead(w).forward(normed);
+    layer.begin_backward();
+    norm.backward(d_normed, ports.d_input);
+    ports.parameter_gradients = w.parameter_gradients();
+    layer.finish();
+    return ports;
+  }
   w.gemm("aten::mm head", loss.logits(), {normed, w.params}, w.size.tokens, w.size.vocab, w.size.hidden);
   loss.forward();
   layer.begin_backward();

@@ -2,6 +2,7 @@
 #include "program/blocks/layer.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <unordered_set>
 
@@ -63,14 +64,16 @@ void Layer::finish() {
   for (const Tensor& tensor : tensors_) {
     if (!names.insert(tensor.name).second) throw std::logic_error("layer '" + name_ + "' has two tensors named '" + tensor.name + "'");
   }
-  forward_uses_ = uses(0, forward_count_);
-  backward_uses_ = uses(forward_count_, launches_.size());
-  forward_saving_ = plan_forward(forward_count_, true, true);
-  free_inputs(forward_saving_);
-  forward_dropping_ = plan_forward(forward_count_, false, true);
-  recompute_ = plan_forward(mode_.early_stop ? needed_launches() : forward_count_, true, false);
-  backward_plan_ = plan_backward();
-  if (mode_.recompute) free_inputs(backward_plan_);
+  if (region_.end == 0) region_ = {0, forward_count_};
+  forward_uses_ = uses(range(0, forward_count_));
+  backward_uses_ = uses(range(forward_count_, launches_.size()));
+  recomputed_ = recomputed_launches();
+  find_survivors();
+  forward_saving_ = plan_forward(false);
+  forward_dropping_ = plan_forward(true);
+  recompute_ = plan_recomputation();
+  backward_saving_ = plan_backward(false);
+  backward_dropping_ = plan_backward(true);
 }
 
 bool Layer::saved(Slot slot) const {
@@ -78,9 +81,15 @@ bool Layer::saved(Slot slot) const {
   return (lives == Lives::here || lives == Lives::input) && forward_uses_[slot].last_use >= 0 && backward_uses_[slot].last_use >= 0;
 }
 
-std::vector<Layer::Uses> Layer::uses(std::size_t begin, std::size_t end) const {
+std::vector<std::size_t> Layer::range(std::size_t begin, std::size_t end) const {
+  std::vector<std::size_t> result(end - begin);
+  std::iota(result.begin(), result.end(), begin);
+  return result;
+}
+
+std::vector<Layer::Uses> Layer::uses(std::span<const std::size_t> launches) const {
   std::vector<Uses> result(tensors_.size());
-  for (std::size_t i = begin; i < end; ++i) {
+  for (const std::size_t i : launches) {
     for (const SlotUse& use : operands_of(i)) {
       Uses& of_slot = result[use.slot];
       if (use.access != Access::read && of_slot.first_write < 0) of_slot.first_write = static_cast<int>(i);
@@ -90,22 +99,46 @@ std::vector<Layer::Uses> Layer::uses(std::size_t begin, std::size_t end) const {
   return result;
 }
 
-/// Launches up to the last one that writes a saved tensor.
-std::size_t Layer::needed_launches() const {
-  std::size_t needed = 0;
-  for (std::size_t i = 0; i < forward_count_; ++i) {
-    for (const SlotUse& use : operands_of(i)) {
-      if (use.access != Access::read && saved(use.slot)) needed = i + 1;
-    }
+/// A saved tensor that the recomputation rebuilds: made by it and used by nothing behind it in the forward.
+bool Layer::dropped(Slot slot) const {
+  const int begin = static_cast<int>(region_.begin), end = static_cast<int>(region_.end), written = forward_uses_[slot].first_write;
+  return saved(slot) && !tensors_[slot].kept && written >= begin && written < end && forward_uses_[slot].last_use < end;
+}
+
+/// The launches of the region, with early stop up to the last one that writes a dropped tensor, less those whose result is kept.
+std::vector<std::size_t> Layer::recomputed_launches() const {
+  const auto writes = [&](std::size_t launch, auto which) {
+    const auto operands = operands_of(launch);
+    return std::any_of(operands.begin(), operands.end(), [&](const SlotUse& use) { return use.access != Access::read && which(use.slot); });
+  };
+  const bool early_stop = mode_.early_stop || !whole_forward_recomputed();  // a part is rebuilt as far as the backward needs it
+  std::size_t end = early_stop ? region_.begin : region_.end;
+  for (std::size_t i = end; i < region_.end; ++i) {
+    if (writes(i, [&](Slot slot) { return dropped(slot); })) end = i + 1;
   }
-  return needed;
+  std::vector<std::size_t> result = range(region_.begin, end);
+  const auto kept = [&](Slot slot) { return tensors_[slot].kept; };
+  std::erase_if(result,
+                [&](std::size_t i) { return writes(i, [&](Slot slot) { return kept(slot) && forward_uses_[slot].first_write == static_cast<int>(i); }); });
+  return result;
+}
+
+/// What a dropping forward must leave behind: saved tensors that are not dropped, and what the recomputation reads without writing it first.
+void Layer::find_survivors() {
+  const std::vector<Uses> again = uses(recomputed_);
+  survives_.assign(tensors_.size(), false);
+  for (Slot slot = 0; slot < tensors_.size(); ++slot) {
+    const bool rebuilt = again[slot].first_write >= 0 && again[slot].first_write == forward_uses_[slot].first_write;
+    survives_[slot] = taken_here(slot) && tensors_[slot].lives == Lives::here && ((saved(slot) && !dropped(slot)) || (again[slot].last_use >= 0 && !rebuilt));
+    if (mode_.recompute && survives_[slot] && rebuilt) throw std::logic_error("layer '" + name_ + "' recomputes '" + tensors_[slot].name + "', which it has");
+  }
 }
 
 template <typename Alloc, typename Free>
-Layer::Plan Layer::plan(std::size_t begin, std::size_t end, Alloc takes, Free gives_back) const {
-  const std::vector<Uses> range = uses(begin, end);
+Layer::Plan Layer::plan(std::span<const std::size_t> launches, Alloc takes, Free gives_back) const {
+  const std::vector<Uses> range = uses(launches);
   Plan plan;
-  for (std::size_t i = begin; i < end; ++i) {
+  for (const std::size_t i : launches) {
     for (const SlotUse& use : operands_of(i)) {
       if (range[use.slot].first_write == static_cast<int>(i) && takes(use.slot)) plan.push_back({Action::Kind::alloc, use.slot});
     }
@@ -117,25 +150,47 @@ Layer::Plan Layer::plan(std::size_t begin, std::size_t end, Alloc takes, Free gi
   return plan;
 }
 
-/// The first `count` launches of the forward. Tensors that are not kept are given back after their last use among them, held ones at the end.
-Layer::Plan Layer::plan_forward(std::size_t count, bool keep_saved, bool keep_output) const {
-  const auto given_back = [&](Slot slot) {
-    const bool kept = (keep_saved && saved(slot)) || (keep_output && tensors_[slot].lives == Lives::output);
-    return taken_here(slot) && !kept;
-  };
-  Plan result = plan(
-      0, count, [&](Slot slot) { return taken_here(slot); }, [&](Slot slot) { return given_back(slot) && !tensors_[slot].held; });
-  const std::vector<Uses> range = uses(0, count);
+/// Held tensors are given back at the end.
+template <typename Alloc, typename Free>
+Layer::Plan Layer::plan_with_held(std::span<const std::size_t> launches, Alloc takes, Free gives_back) const {
+  Plan result = plan(launches, takes, [&](Slot slot) { return gives_back(slot) && !tensors_[slot].held; });
+  const std::vector<Uses> range = uses(launches);
   for (Slot slot = 0; slot < tensors_.size(); ++slot) {
-    if (tensors_[slot].held && range[slot].first_write >= 0 && given_back(slot)) result.push_back({Action::Kind::free, slot});
+    if (tensors_[slot].held && range[slot].first_write >= 0 && gives_back(slot)) result.push_back({Action::Kind::free, slot});
   }
   return result;
 }
 
-Layer::Plan Layer::plan_backward() const {
-  return plan(
-      forward_count_, launches_.size(), [&](Slot slot) { return taken_here(slot) && !saved(slot); },
+Layer::Plan Layer::plan_forward(bool drops) const {
+  const auto given_back = [&](Slot slot) { return tensors_[slot].lives == Lives::here && !(drops ? survives_[slot] : saved(slot)); };
+  Plan result = plan_with_held(
+      range(0, forward_count_), [&](Slot slot) { return taken_here(slot); }, given_back);
+  if (!drops || !whole_forward_recomputed()) free_inputs(result);
+  return result;
+}
+
+/// Rebuilds what was dropped; all else that it makes, the layer's output too, goes after its last use.
+Layer::Plan Layer::plan_recomputation() const {
+  return plan_with_held(
+      recomputed_, [&](Slot slot) { return taken_here(slot) && !survives_[slot]; }, [&](Slot slot) { return taken_here(slot) && !saved(slot); });
+}
+
+Layer::Backward Layer::plan_backward(bool drops) const {
+  Backward result;
+  result.plan = plan(
+      range(forward_count_, launches_.size()), [&](Slot slot) { return taken_here(slot) && !saved(slot); },
       [&](Slot slot) { return tensors_[slot].lives == Lives::here || tensors_[slot].lives == Lives::input; });
+  if (drops && whole_forward_recomputed()) free_inputs(result.plan);
+  if (drops && !whole_forward_recomputed()) result.recompute_at = begin_of(recompute_before_, result.plan);
+  return result;
+}
+
+/// Where the actions of a launch begin, its allocations included.
+std::size_t Layer::begin_of(std::size_t launch, const Plan& plan) {
+  const auto is_launch = [&](const Action& action) { return action.kind == Action::Kind::launch && action.index == launch; };
+  auto at = static_cast<std::size_t>(std::find_if(plan.begin(), plan.end(), is_launch) - plan.begin());
+  while (at > 0 && at < plan.size() && plan[at - 1].kind == Action::Kind::alloc) --at;
+  return at;
 }
 
 /// The caller holds the layer's input until the layer returns; a checkpointed layer holds it until its backward is done.
@@ -166,16 +221,21 @@ std::vector<BufferId> Layer::instance(std::string_view instance_name, std::span<
   return buffers;
 }
 
-void Layer::backward(std::span<const BufferId> buffers) {
-  if (mode_.recompute) {
-    builder_.mark(recompute_begin_);
-    emit(recompute_, buffers, forward_work());
-    builder_.mark(recompute_end_);
-  }
-  emit(backward_plan_, buffers, backward_work());
+void Layer::backward(std::span<const BufferId> buffers, bool drops) {
+  if (!drops) return emit(backward_saving_.plan, buffers, backward_work());
+  const std::span<const Action> plan = backward_dropping_.plan;
+  emit(plan.first(backward_dropping_.recompute_at), buffers, backward_work());
+  recompute(buffers);
+  emit(plan.subspan(backward_dropping_.recompute_at), buffers, backward_work());
 }
 
-void Layer::emit(const Plan& plan, std::span<const BufferId> buffers, hw::HostWork work) {
+void Layer::recompute(std::span<const BufferId> buffers) {
+  builder_.mark(recompute_begin_);
+  emit(recompute_, buffers, forward_work());
+  builder_.mark(recompute_end_);
+}
+
+void Layer::emit(std::span<const Action> plan, std::span<const BufferId> buffers, hw::HostWork work) {
   for (const Action& action : plan) {
     switch (action.kind) {
       case Action::Kind::alloc: builder_.alloc(buffers[action.index], Stream::compute); break;

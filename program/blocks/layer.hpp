@@ -29,12 +29,13 @@ struct Tensor {
   Owner owner = Owner::activations;
   Lives lives = Lives::here;
   bool held = false;  // a variable of the model's code keeps it until the forward returns
+  bool kept = false;  // not recomputed
 };
 
-/// How a layer's launches are made and whether its activations are dropped and recomputed.
+/// How a layer's launches are made and whether activations of its instances are dropped and recomputed.
 struct LayerMode {
   bool compiled = false;   // launches inside a compiled graph
-  bool recompute = false;  // full activation checkpointing of the layer
+  bool recompute = false;  // activation checkpointing: of the whole forward, unless a part of it is marked
   bool early_stop = true;  // recomputation ends with the last tensor that the backward needs
 };
 
@@ -48,6 +49,13 @@ class Layer {
   void kernel(std::string_view op, const hw::KernelShape& shape, std::span<const Slot> reads, std::span<const Slot> writes, std::uint32_t further_launches = 0);
   void hold(Slot slot) { tensors_[slot].held = true; }
   void begin_backward() { forward_count_ = launches_.size(); }
+  /// Recomputation is of the kernels between these two calls alone.
+  void begin_recomputed() { region_ = {launches_.size(), launches_.size()}; }
+  void end_recomputed() { region_.end = launches_.size(); }
+  /// Such a part is recomputed at this point of the backward; the whole forward before its first kernel.
+  void recomputed_here() { recompute_before_ = launches_.size(); }
+  /// Recomputation keeps this tensor, and so does not run the kernel that writes it again.
+  void keep(Slot slot) { tensors_[slot].kept = mode_.recompute; }
   /// Derives all plans. Throws std::logic_error if two tensors have one name.
   void finish();
 
@@ -63,10 +71,15 @@ class Layer {
   };
   [[nodiscard]] std::vector<BufferId> instance(std::string_view instance_name, std::span<const Given> given);
 
-  // --- making the calls for one instance
-  void forward(std::span<const BufferId> buffers) { emit(mode_.recompute ? forward_dropping_ : forward_saving_, buffers, forward_work()); }
-  /// The recomputation, if any, then the backward.
-  void backward(std::span<const BufferId> buffers);
+  // --- making the calls for one instance; `drops`: its activations are not kept for the backward
+  void forward(std::span<const BufferId> buffers) { forward(buffers, mode_.recompute); }
+  void forward(std::span<const BufferId> buffers, bool drops) { emit(drops ? forward_dropping_ : forward_saving_, buffers, forward_work()); }
+  /// The backward, with the recomputation before the first kernel that needs it.
+  void backward(std::span<const BufferId> buffers) { backward(buffers, mode_.recompute); }
+  void backward(std::span<const BufferId> buffers, bool drops);
+  /// The two parts one by one, where the whole forward is recomputed.
+  void recompute(std::span<const BufferId> buffers);
+  void backward_of_recomputed(std::span<const BufferId> buffers) { emit(backward_dropping_.plan, buffers, backward_work()); }
 
  private:
   struct Launch {
@@ -85,20 +98,35 @@ class Layer {
   struct Uses {  // indices of launches, -1 = none
     int first_write = -1, last_use = -1;
   };
+  struct Launches {
+    std::size_t begin = 0, end = 0;
+  };
+  struct Backward {
+    Plan plan;
+    std::size_t recompute_at = 0;  // action before which the recomputation runs
+  };
 
   [[nodiscard]] std::span<const SlotUse> operands_of(std::size_t launch) const {
     return std::span(operands_).subspan(launches_[launch].first_operand, launches_[launch].operand_count);
   }
-  [[nodiscard]] std::vector<Uses> uses(std::size_t begin, std::size_t end) const;
-  [[nodiscard]] std::size_t needed_launches() const;
+  [[nodiscard]] std::vector<std::size_t> range(std::size_t begin, std::size_t end) const;
+  [[nodiscard]] std::vector<Uses> uses(std::span<const std::size_t> launches) const;
+  [[nodiscard]] bool dropped(Slot slot) const;
+  [[nodiscard]] std::vector<std::size_t> recomputed_launches() const;
+  void find_survivors();
   template <typename Alloc, typename Free>
-  [[nodiscard]] Plan plan(std::size_t begin, std::size_t end, Alloc takes, Free gives_back) const;
-  [[nodiscard]] Plan plan_forward(std::size_t count, bool keep_saved, bool keep_output) const;
-  [[nodiscard]] Plan plan_backward() const;
+  [[nodiscard]] Plan plan(std::span<const std::size_t> launches, Alloc takes, Free gives_back) const;
+  template <typename Alloc, typename Free>
+  [[nodiscard]] Plan plan_with_held(std::span<const std::size_t> launches, Alloc takes, Free gives_back) const;
+  [[nodiscard]] Plan plan_forward(bool drops) const;
+  [[nodiscard]] Plan plan_recomputation() const;
+  [[nodiscard]] Backward plan_backward(bool drops) const;
+  [[nodiscard]] static std::size_t begin_of(std::size_t launch, const Plan& plan);
+  [[nodiscard]] bool whole_forward_recomputed() const { return region_.begin == 0 && region_.end == forward_count_; }
   void free_inputs(Plan& plan) const;
-  [[nodiscard]] bool shared(Slot slot) const { return tensors_[slot].lives == Lives::here && !saved(slot); }
+  [[nodiscard]] bool shared(Slot slot) const { return tensors_[slot].lives == Lives::here && !saved(slot) && !survives_[slot]; }
   [[nodiscard]] bool taken_here(Slot slot) const { return tensors_[slot].lives == Lives::here || tensors_[slot].lives == Lives::output; }
-  void emit(const Plan& plan, std::span<const BufferId> buffers, hw::HostWork work);
+  void emit(std::span<const Action> plan, std::span<const BufferId> buffers, hw::HostWork work);
   [[nodiscard]] hw::HostWork forward_work() const { return mode_.compiled ? hw::HostWork::op_compiled : hw::HostWork::op_forward; }
   [[nodiscard]] hw::HostWork backward_work() const { return mode_.compiled ? hw::HostWork::op_compiled : hw::HostWork::op_backward; }
 
@@ -110,7 +138,12 @@ class Layer {
   std::vector<SlotUse> operands_;
   std::vector<Launch> launches_;                    // the forward's, then the backward's
   std::vector<Uses> forward_uses_, backward_uses_;  // by slot
-  Plan forward_saving_, forward_dropping_, recompute_, backward_plan_;
+  Launches region_;                                 // of the recomputation
+  std::size_t recompute_before_ = 0;                // launch of the backward
+  std::vector<std::size_t> recomputed_;             // launches
+  std::vector<bool> survives_;                      // by slot: kept by a dropping forward
+  Plan forward_saving_, forward_dropping_, recompute_;
+  Backward backward_saving_, backward_dropping_;
   MarkId recompute_begin_ = 0, recompute_end_ = 0;
   std::vector<BufferId> shared_;  // by slot, where all instances share it
   std::vector<Operand> scratch_;

@@ -78,7 +78,9 @@ Slot Writer::gemm(std::string_view op, Slot result, Slots reads, std::int64_t m,
 
 Slot Writer::linear(const Linear& linear, Slot x) {
   const std::string op = (linear.bias ? "aten::addmm " : "aten::mm ") + linear.name;
-  return gemm(op, tokens_by(linear.name, linear.out), {x, params}, size.tokens, linear.out, linear.in);
+  const Slot result = tokens_by(linear.name, linear.out);
+  if (spec.recompute.mode == RecomputeMode::per_op && spec.recompute.ops == RecomputeOps::all_but_matmul) layer.keep(result);
+  return gemm(op, result, {x, params}, size.tokens, linear.out, linear.in);
 }
 
 Slot Writer::linear_backward(const Linear& linear, Slot gradient, Slot x) {

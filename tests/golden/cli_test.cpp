@@ -1,62 +1,17 @@
 // The built `stepcast` as a user meets it: exit codes, one line on stderr for bad input, nothing left behind, JSON on stdout. docs/commands.md.
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
+#include "support/place.hpp"
+
 namespace fs = std::filesystem;
+using stepcast::test::Outcome, stepcast::test::Place, stepcast::test::has, stepcast::test::one_line, stepcast::test::read;
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-/// A folder of its own for each test; runs the command in it.
-class Place {
- public:
-  Place() {
-    std::string pattern = (fs::temp_directory_path() / "stepcast-cli-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    folder_ = pattern;
-  }
-  ~Place() { fs::remove_all(folder_); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-
-  std::string file(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return name;
-  }
-  Outcome run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && '" STEPCAST_BINARY "' " + arguments + " >.out 2>.err </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status, read(folder_ / ".out"), read(folder_ / ".err")};
-  }
-  fs::path operator/(const std::string& name) const { return folder_ / name; }
-
- private:
-  fs::path folder_;
-};
-
-bool one_line(const std::string& text) { return !text.empty() && text.find('\n') == text.size() - 1; }
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// A small scenario with fixed costs: 4 blocks on 2 x 4 ranks.
 Json small() {
@@ -76,7 +31,7 @@ const char* kBuiltIn = "7b-32xa100";
 
 TEST_CASE("help and version go to standard output with exit code 0") {
   const Place place;
-  for (const char* arguments : {"--help", "run --help", "show --help", "check --help", "compare --help", "demo --help", "--version"}) {
+  for (const char* arguments : {"--help", "run --help", "show --help", "check --help", "compare --help", "demo --help", "replay --help", "--version"}) {
     const Outcome r = place.run(arguments);
     CHECK_MESSAGE(r.code == 0, arguments);
     CHECK(!r.out.empty());
@@ -87,10 +42,26 @@ TEST_CASE("help and version go to standard output with exit code 0") {
 
 TEST_CASE("a command line that isn't understood is exit code 2 and one line") {
   const Place place;
-  for (const char* arguments :
-       {"", "frobnicate", "run", "run --nonsense x", "run a b", "compare", "compare 7b-32xa100", "run --model x.json", "run --cluster dgx-a100-4",
-        "run 7b-32xa100 --seed -1", "run 7b-32xa100 --set", "run no-such-scenario", "run no-such-file.json", "run 7b-32xa100 --set nonsense",
-        "run 7b-32xa100 --set /no/such=1", "run --model no.json --cluster dgx-a100-4", "show --model no.json --cluster dgx-a100-4"}) {
+  for (const char* arguments : {"",
+                                "frobnicate",
+                                "run",
+                                "run --nonsense x",
+                                "run a b",
+                                "compare",
+                                "compare 7b-32xa100",
+                                "run --model x.json",
+                                "run --cluster dgx-a100-4",
+                                "run 7b-32xa100 --seed -1",
+                                "run 7b-32xa100 --set",
+                                "run no-such-scenario",
+                                "run no-such-file.json",
+                                "run 7b-32xa100 --set nonsense",
+                                "run 7b-32xa100 --set /no/such=1",
+                                "replay",
+                                "replay no-such-file",
+                                "replay a b",
+                                "run --model no.json --cluster dgx-a100-4",
+                                "show --model no.json --cluster dgx-a100-4"}) {
     const Outcome r = place.run(arguments);
     CHECK_MESSAGE(r.code == 2, arguments);
     CHECK_MESSAGE(one_line(r.err), arguments << ": " << r.err);

@@ -96,3 +96,34 @@ TEST_CASE("explicit ranks and the folded one agree to the picosecond") {
   s.host_collective = 111;
   CHECK(test::run_fixed(s).step_end == test::run_fixed(s, 8).step_end);
 }
+
+TEST_CASE("hybrid sharding: the replicas' all-reduce runs beside gathers and reduce-scatters, and only what is left at the end is exposed") {
+  OracleSetting s = base();
+  s.hybrid = true;
+  s.all_reduce = 1500;  // less than a block's backward: hidden, but for the last two
+  // After b0's backward: RS(b0) 500, AR(b0) until 2000, AR(root) until 3500; the embedding's backward hides 600 of it.
+  CHECK(steady_ns(s) == compute_ns(s) + s.gather_root + 3500 - s.embedding_backward);
+  s.all_reduce = 3000;  // more: the all-reduces run back to back from the end of RS(b7) on, nine of them; nothing else waits
+  const std::int64_t first_reduction =
+      s.gather_root + s.embedding_forward + kLayers * s.block_forward + s.head_forward + s.head_backward + s.block_backward + 500;
+  CHECK(steady_ns(s) == first_reduction + (kLayers + 1) * 3000 + s.optimizer);
+  // Behind one another in one FIFO they would delay the gathers: 8 x (500 + 500 + 3000) from the first reduction on already take longer.
+  CHECK(steady_ns(s) < first_reduction + kLayers * (500 + 500 + 3000));
+}
+
+TEST_CASE("no sharding: all-reduces hide under the backward; the root's is exposed") {
+  OracleSetting s = base();
+  s.no_shard = true;
+  s.all_reduce = 1500;
+  // AR(b0) ends 900 after the embedding's backward (600), then the root's.
+  CHECK(steady_ns(s) == compute_ns(s) + (1500 - s.embedding_backward) + 1500);
+}
+
+TEST_CASE("hybrid sharding: explicit ranks and the folded one agree to the picosecond") {
+  OracleSetting s = base();
+  s.hybrid = true;
+  s.all_reduce = 1700;
+  s.host_kernel = 37;
+  s.host_collective = 111;
+  CHECK(test::run_fixed(s).step_end == test::run_fixed(s, 32).step_end);
+}

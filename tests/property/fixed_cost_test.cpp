@@ -44,22 +44,42 @@ OracleSetting draw_setting(std::uint64_t seed) {
   s.scatter_root = draw.below(6 * scale);
   s.host_kernel = draw.below(3) == 0 ? 0 : draw.below(3000);
   s.host_collective = draw.below(3) == 0 ? 0 : draw.below(5000);
+  s.all_reduce = draw.below(6 * scale);
   return s;
+}
+
+}  // namespace
+
+namespace {
+
+void expect_equal(const OracleSetting& setting) {
+  const auto result = test::run_fixed(setting);
+  const auto expected = test::Oracle(setting).run();
+  REQUIRE(result.outcome == sim::Outcome::ok);
+  REQUIRE(result.step_end.size() == expected.size());
+  for (std::size_t step = 0; step < expected.size(); ++step) {
+    CAPTURE(step);
+    REQUIRE(result.step_end[step].count() == expected[step] * 1000);
+  }
 }
 
 }  // namespace
 
 TEST_CASE("fixed-cost mode equals the independent evaluation on 3,000 settings") {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-    const OracleSetting setting = draw_setting(seed);
-    const auto result = test::run_fixed(setting);
-    const auto expected = test::Oracle(setting).run();
-    REQUIRE(result.outcome == sim::Outcome::ok);
-    REQUIRE(result.step_end.size() == expected.size());
-    for (std::size_t step = 0; step < expected.size(); ++step) {
-      CAPTURE(seed);
-      CAPTURE(step);
-      REQUIRE(result.step_end[step].count() == expected[step] * 1000);
-    }
+    CAPTURE(seed);
+    expect_equal(draw_setting(seed));
+  }
+}
+
+TEST_CASE("and on 1,000 settings each of hybrid sharding and of no sharding") {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    OracleSetting setting = draw_setting(seed);
+    setting.hybrid = true;
+    expect_equal(setting);
+    setting.hybrid = false;
+    setting.no_shard = true;
+    expect_equal(setting);
   }
 }

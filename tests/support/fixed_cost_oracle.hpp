@@ -11,10 +11,12 @@ namespace stepcast::test {
 
 struct OracleSetting {
   int layers = 4, steps = 3, accumulation = 1;
+  bool hybrid = false, no_shard = false;  // hybrid: FULL_SHARD, or SHARD_GRAD_OP, in the shard group
   bool shard_grad_op = false, forward_prefetch = false, limiter = true, no_sync = false;
   int prefetch = 0;  // 0 BACKWARD_PRE, 1 BACKWARD_POST, 2 none
   std::int64_t embedding_forward = 0, block_forward = 0, head_forward = 0, head_backward = 0, block_backward = 0, embedding_backward = 0, optimizer = 0;
   std::int64_t gather_block = 0, gather_root = 0, scatter_block = 0, scatter_root = 0, host_kernel = 0, host_collective = 0;
+  std::int64_t all_reduce = 0;  // of each unit
 };
 
 class Oracle {
@@ -47,9 +49,10 @@ class Oracle {
     host_ += s_.host_kernel;
     compute_ = std::max(compute_, host_) + duration;
   }
-  void collective(std::int64_t& stream, std::int64_t duration) {
+  void collective(std::int64_t& stream, std::int64_t duration) { collective(stream, nccl_, duration); }
+  void collective(std::int64_t& stream, std::int64_t& communicator, std::int64_t duration) {
     host_ += s_.host_collective;
-    stream = nccl_ = std::max({stream, nccl_, host_}) + duration;
+    stream = communicator = std::max({stream, communicator, host_}) + duration;
   }
 
   void unshard(int u) {
@@ -57,11 +60,11 @@ class Oracle {
       host_ = std::max(host_, frees_.front());
       frees_.pop_front();
     }
-    if (!unit(u).unsharded) collective(gather_, u == root() ? s_.gather_root : s_.gather_block);
+    if (!unit(u).unsharded && !s_.no_shard) collective(gather_, u == root() ? s_.gather_root : s_.gather_block);
     unit(u).unsharded = true;
   }
   void reshard(int u, bool free) {
-    if (!free) return;
+    if (!free || s_.no_shard) return;
     unit(u).unsharded = unit(u).prefetched = false;
     if (s_.limiter) frees_.push_back(std::max(compute_, host_));
   }
@@ -96,7 +99,11 @@ class Oracle {
     if (s_.prefetch == 1) prefetch_previous(u);
     if (!sync_) return;
     scatter_ = std::max(scatter_, compute_);
+    if (s_.no_shard) return collective(scatter_, s_.all_reduce);
     collective(scatter_, u == root() ? s_.scatter_root : s_.scatter_block);
+    if (!s_.hybrid) return;
+    reduce_ = std::max(reduce_, scatter_);
+    collective(reduce_, replicas_, s_.all_reduce);
   }
 
   void forward() {
@@ -122,14 +129,14 @@ class Oracle {
     }
     kernel(s_.embedding_backward);
     post_backward(root());
-    if (sync_) compute_ = std::max(compute_, scatter_);
+    if (sync_) compute_ = std::max({compute_, scatter_, reduce_});
     for (Unit& u : units_) u.prefetched = false;
   }
 
   OracleSetting s_;
   std::vector<Unit> units_;
   std::deque<std::int64_t> frees_;
-  std::int64_t host_ = 0, compute_ = 0, gather_ = 0, scatter_ = 0, nccl_ = 0;
+  std::int64_t host_ = 0, compute_ = 0, gather_ = 0, scatter_ = 0, nccl_ = 0, reduce_ = 0, replicas_ = 0;
   bool known_ = false, sync_ = true;
 };
 

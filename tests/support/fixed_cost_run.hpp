@@ -10,7 +10,8 @@ namespace stepcast::test {
 inline program::StepSpec spec_of(const OracleSetting& s) {
   program::StepSpec spec;
   spec.model = {.style = program::BlockStyle::llama, .hidden = 64, .layers = s.layers, .heads = 4, .kv_heads = 4, .head_dim = 16, .ffn = 128, .vocab = 256};
-  spec.policy.sharding = s.shard_grad_op ? program::Sharding::shard_grad_op : program::Sharding::full_shard;
+  using enum program::Sharding;
+  spec.policy.sharding = s.no_shard ? no_shard : s.hybrid ? (s.shard_grad_op ? hybrid_shard_zero2 : hybrid_shard) : s.shard_grad_op ? shard_grad_op : full_shard;
   spec.policy.backward_prefetch = static_cast<program::BackwardPrefetch>(s.prefetch);
   spec.policy.forward_prefetch = s.forward_prefetch;
   spec.policy.limit_all_gathers = s.limiter;
@@ -31,6 +32,7 @@ inline sim::FixedCosts costs_of(const OracleSetting& s) {
   costs.all_gather_root = ns(s.gather_root);
   costs.reduce_scatter_block = ns(s.scatter_block);
   costs.reduce_scatter_root = ns(s.scatter_root);
+  costs.all_reduce_block = ns(s.all_reduce);
   costs.host_per_kernel = ns(s.host_kernel);
   costs.host_per_collective = ns(s.host_collective);
   return costs;

@@ -173,5 +173,40 @@ TEST_CASE("one rank: no gathered copies but the cast ones") {
   CHECK(of(l.at_end["optimizer"], Owner::gradients) == 2 * parameters(spec.model));
 }
 
+TEST_CASE("what each strategy keeps: P / 8 and P / 32 states, all of P without shards; 2 P more of parameters or gradients") {
+  StepSpec spec = spec_of();
+  const std::int64_t all = parameters(spec.model), blocks = 4 * parameters_per_block(spec.model), root = root_parameters(spec.model);
+  const auto states = [](Ledger& l) {
+    Bytes& end = l.at_end["optimizer"];
+    return of(end, Owner::parameters) + of(end, Owner::gradients) + of(end, Owner::optimizer);
+  };
+  const auto of_policy = [&](Sharding sharding) {
+    spec.policy.sharding = sharding;
+    return ledger(spec);
+  };
+  Ledger full = of_policy(Sharding::full_shard), hybrid = of_policy(Sharding::hybrid_shard), none = of_policy(Sharding::no_shard);
+  CHECK(states(full) == 16 * all / 32);
+  CHECK(states(hybrid) == 16 * all / 8);
+  CHECK(states(none) == 16 * all);
+  CHECK(of(full.at_end["forward"], Owner::all_gather) == 2 * root);
+  CHECK(of(hybrid.at_end["forward"], Owner::all_gather) == 2 * root);
+  CHECK(of(none.at_end["forward"], Owner::all_gather) == 0);  // the cast copies go in each reshard
+  Ledger kept = of_policy(Sharding::hybrid_shard_zero2);
+  CHECK(of(kept.at_end["forward"], Owner::all_gather) == 2 * (root + blocks));
+  spec.batch.grad_accum = 2;
+  spec.policy.no_sync = true;
+  const std::int64_t without = of(hybrid.peak["forward"], Owner::gradients);
+  Ledger accumulated = of_policy(Sharding::hybrid_shard);
+  CHECK(of(accumulated.peak["forward"], Owner::gradients) - without == 2 * all);
+}
+
+TEST_CASE("releases before 2.1: reduction copies wait for the collective on c10d's stream, so their memory is not reused at once by the program") {
+  StepSpec spec = spec_of();
+  spec.precision.reduce = hw::Dtype::fp32;
+  const Ledger later = ledger(spec);
+  spec.policy.release = Release::before_2_1;
+  CHECK(ledger(spec).peak_total == later.peak_total);  // the same tensors; only the allocator gets them back later
+}
+
 }  // namespace
 }  // namespace stepcast::program

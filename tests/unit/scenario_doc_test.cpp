@@ -61,8 +61,12 @@ TEST_CASE("every spelling is on the page") {
   check_spellings(section(text, "policy"), kFrameworks);
   check_spellings(section(text, "policy"), kShardings);
   check_spellings(section(text, "policy"), kBackwardPrefetches);
+  check_spellings(section(text, "policy"), kWraps);
+  check_spellings(section(text, "policy"), kReleases);
   check_spellings(section(text, "precision"), kDtypes);
   check_spellings(section(text, "recompute"), kRecomputeModes);
+  check_spellings(section(text, "recompute"), kRecomputeOps);
+  check_spellings(section(text, "recompute"), kNestings);
   check_spellings(section(text, "kernels"), kKernelSets);
   check_spellings(section(text, "kernels"), kAttentions);
   check_spellings(section(text, "kernels"), kLosses);

@@ -1,0 +1,338 @@
+// Units, buckets, the step and the reducer's hooks of DDP.
+#include "program/ddp.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace stepcast::program {
+namespace {
+
+constexpr Stream kCompute = Stream::compute, kReduce = Stream::all_reduce;
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kFirstBucket = 1 * kMiB, kBucket = 25 * kMiB;  // PyTorch's defaults (distributed.py, _DEFAULT_FIRST_BUCKET_BYTES)
+
+hw::KernelShape memory_bound(hw::MemoryClass memory, std::int64_t read, std::int64_t write) {
+  return {.kind = hw::KernelKind::memory_bound, .memory = memory, .read_bytes = read, .write_bytes = write};
+}
+
+std::vector<ParameterTensor> tensors_of(const Unit& unit, const ModelShape& model) { return unit.root ? root_tensors(model) : block_tensors(model); }
+
+}  // namespace
+
+std::vector<Unit> make_ddp_units(const StepSpec& spec, Builder& builder) {
+  const std::int64_t p = hw::bytes_per_element(spec.precision.param), m = hw::bytes_per_element(spec.precision.master);
+  std::vector<Unit> units;
+  for (std::int64_t b = 0; b <= spec.model.layers; ++b) {
+    Unit u;
+    u.root = b == spec.model.layers;
+    u.name = "root";
+    if (!u.root) u.name = std::string("b").append(std::to_string(b));
+    u.index = u.root ? -1 : static_cast<std::int32_t>(b);
+    u.first_block = b;
+    u.block_count = u.root ? 0 : 1;
+    for (const ParameterTensor& tensor : tensors_of(u, spec.model)) u.flat.shard += tensor.elements, ++u.tensors;
+    u.flat.elements = u.flat.shard;
+    const auto buffer = [&](const char* what, std::int64_t element, Owner owner) { return builder.buffer(u.name + what, element * u.flat.shard, owner); };
+    u.master = buffer(".master", m, Owner::parameters);
+    u.exp_avg = buffer(".exp_avg", m, Owner::optimizer);
+    u.exp_avg_sq = buffer(".exp_avg_sq", m, Owner::optimizer);
+    u.params = p != m ? buffer(".autocast", p, Owner::parameters) : u.master;
+    units.push_back(std::move(u));
+  }
+  return units;
+}
+
+std::vector<std::vector<std::size_t>> assign_buckets(std::span<const std::int64_t> bytes, std::int64_t first_cap, std::int64_t cap) {
+  std::vector<std::vector<std::size_t>> buckets;
+  std::int64_t filled = 0;
+  bool open = false;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (!open) buckets.emplace_back(), filled = 0;
+    buckets.back().push_back(i);
+    filled += bytes[i];
+    open = filled < (buckets.size() == 1 ? first_cap : cap);
+  }
+  return buckets;
+}
+
+Ddp::Ddp(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work)
+    : spec_(spec), builder_(builder), units_(units), work_(work), tail_(builder.event("tail of compute")) {
+  name_parameters();
+  name_buckets();
+  for (Parameter& p : parameters_) by_buffer_.resize(std::max(by_buffer_.size(), std::size_t{p.produced} + 1), kNone);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) by_buffer_[parameters_[i].produced] = i;
+  const std::int64_t from = hw::bytes_per_element(spec.precision.master), to = hw::bytes_per_element(spec.precision.param);
+  for (const Unit& unit : units) {
+    std::vector<KernelId>& kernels = casts_.emplace_back();
+    for (const ParameterTensor& tensor : tensors_of(unit, spec.model)) {
+      const hw::KernelShape shape = memory_bound(hw::MemoryClass::elementwise, from * tensor.elements, to * tensor.elements);
+      kernels.push_back(builder.kernel(shape, "aten::to autocast weight", "vectorized_elementwise_kernel"));
+    }
+  }
+}
+
+/// Parameters in reverse registration order: embedding, blocks, final norm and head were registered in this order. The optimizer reads a unit's gradients together;
+/// one of them stands for all.
+void Ddp::name_parameters() {
+  if (scheduled_only()) return;
+  const auto add = [&](Unit& unit, std::span<const BufferId> gradients) {
+    const Program& program = builder_.program();
+    std::unordered_map<std::string, BufferId> by_name;
+    for (const BufferId gradient : gradients) {
+      const std::string& label = program.buffers[gradient].label;
+      by_name[label.substr(label.find(".grad.") + 6)] = gradient;
+    }
+    std::vector<ParameterTensor> tensors = tensors_of(unit, spec_.model);
+    if (unit.root && spec_.model.tied_embeddings) tensors.front().name = "head.weight";  // where the one gradient of both is
+    std::reverse(tensors.begin(), tensors.end());
+    for (const ParameterTensor& tensor : tensors) {
+      if (by_name.contains(tensor.name)) parameters_.push_back(parameter(by_name[tensor.name]));
+    }
+  };
+  add(root(), work_.head_gradients());
+  const std::size_t head = parameters_.size();
+  for (std::size_t i = units_.size() - 1; i-- > 0;) add(units_[i], work_.block_gradients(units_[i].first_block));
+  add(root(), work_.embedding_gradients());
+  if (!spec_.model.tied_embeddings) return;
+  // A shared parameter is registered with the embedding, and ready when that is.
+  const auto shared = std::find_if(parameters_.begin(), parameters_.begin() + static_cast<std::ptrdiff_t>(head),
+                                   [&](const Parameter& p) { return builder_.program().buffers[p.produced].label.ends_with(".grad.head.weight"); });
+  std::rotate(shared, shared + 1, parameters_.end());
+  shared_ = parameters_.size() - 1;
+}
+
+Ddp::Parameter Ddp::parameter(BufferId produced) {
+  const std::int64_t p = hw::bytes_per_element(spec_.precision.param), m = hw::bytes_per_element(spec_.precision.master);
+  const std::int64_t elements = builder_.program().buffers[produced].bytes / p;
+  const std::string label = builder_.program().buffers[produced].label;
+  const auto kernel = [&](const char* op, hw::MemoryClass memory, std::int64_t read, std::int64_t write) {
+    return builder_.kernel(memory_bound(memory, read * elements, write * elements), op,
+                           memory == hw::MemoryClass::copy ? "copy_kernel" : "vectorized_elementwise_kernel");
+  };
+  Parameter result;
+  result.produced = produced;
+  result.gradient = builder_.buffer(label + ".accumulated", m * elements, Owner::gradients);
+  result.later = builder_.buffer(label + ".later", m * elements, Owner::gradients);
+  result.cast_gradient = kernel("ToCopyBackward0 weight gradient", hw::MemoryClass::elementwise, p, m);
+  result.add = kernel("AccumulateGrad add_", hw::MemoryClass::elementwise, 2 * m, m);
+  result.copy = kernel("aten::mul_ into bucket", hw::MemoryClass::elementwise, m, m);
+  result.divide = kernel("aten::div_ bucket view", hw::MemoryClass::elementwise, m, m);
+  return result;
+}
+
+/// With fixed costs each unit has one bucket.
+void Ddp::name_buckets() {
+  const std::int64_t m = hw::bytes_per_element(spec_.precision.master);
+  const auto add = [&](std::int64_t bytes, std::size_t size, bool outer) {
+    const std::string name = std::string("bucket").append(std::to_string(buckets_.size()));
+    Bucket bucket;
+    bucket.memory = builder_.buffer(name, bytes, Owner::reduction);
+    bucket.all_reduce =
+        builder_.collective({{hw::CollectiveKind::all_reduce, spec_.precision.master, bytes, spec_.world}, Communicator::shard, outer, "all_reduce bucket"});
+    bucket.reduced = builder_.event("reduced(" + name + ")");
+    bucket.size = bucket.pending = size;
+    buckets_.push_back(bucket);
+  };
+  if (scheduled_only()) {
+    for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit) add(m * unit->flat.elements, 1, unit->root);
+    std::rotate(buckets_.begin(), buckets_.begin() + 1, buckets_.end());  // the root's last
+    return;
+  }
+  std::vector<std::int64_t> bytes;
+  for (const Parameter& parameter : parameters_) bytes.push_back(builder_.program().buffers[parameter.gradient].bytes);
+  const auto cap = spec_.policy.bucket_cap;
+  for (const auto& members : assign_buckets(bytes, cap.value_or(kFirstBucket), cap.value_or(kBucket))) {
+    std::int64_t total = 0;
+    for (const std::size_t i : members) total += bytes[i], parameters_[i].bucket = buckets_.size();
+    add(total, members.size(), false);
+  }
+  // One gradient of each unit, or the bucket that holds it.
+  for (Unit& unit : units_) {
+    const BufferId first = unit.root ? work_.head_gradients().front() : work_.block_gradients(unit.first_block).front();
+    const auto found = std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.produced == first; });
+    unit.sharded_grad = spec_.policy.gradient_as_bucket_view ? buckets_[found->bucket].memory : found->gradient;
+  }
+}
+
+void Ddp::setup() {
+  for (const Bucket& bucket : buckets_) builder_.alloc(bucket.memory, kCompute);
+}
+
+// --- the step ----------------------------------------------------------------------------------------------------------------------------------------
+
+void Ddp::step() {
+  builder_.mark_new(MarkKind::step, true, -1, "step");
+  builder_.host_work(hw::HostWork::step_begin);
+  zero_grad();
+  for (std::int64_t i = 0; i < spec_.batch.grad_accum; ++i) micro_batch(i);
+  builder_.mark_new(MarkKind::optimizer, true, -1, "optimizer");
+  work_.optimizer();
+  optimizer_state_ = true;
+  builder_.mark_new(MarkKind::optimizer, false, -1, "optimizer");
+  builder_.mark_new(MarkKind::step, false, -1, "step");
+}
+
+void Ddp::micro_batch(std::int64_t number) {
+  reduces_ = !spec_.policy.no_sync || number + 1 == spec_.batch.grad_accum;
+  builder_.next_batch();
+  builder_.mark_new(MarkKind::forward, true, -1, "forward");
+  forward();
+  builder_.mark_new(MarkKind::forward, false, -1, "forward");
+  builder_.mark_new(MarkKind::backward, true, -1, "backward");
+  backward();
+  builder_.mark_new(MarkKind::backward, false, -1, "backward");
+}
+
+void Ddp::forward() {
+  builder_.host_work(hw::HostWork::ddp_pre_forward);
+  work_.copy_inputs();
+  cast_weights(root());
+  work_.embedding_forward();
+  for (const Unit& unit : units_) {
+    if (unit.root) break;
+    builder_.mark_new(MarkKind::unit, true, unit.index, "forward " + unit.name);
+    cast_weights(unit);
+    work_.block_forward(unit.first_block);
+    builder_.mark_new(MarkKind::unit, false, unit.index, "forward " + unit.name);
+  }
+  work_.head_forward();
+  // What autocast's cache alone holds goes when the forward ends; the rest is saved for the backward.
+  for (const Unit& unit : units_) {
+    if (!unit.root && work_.recomputes(unit.first_block)) drop_weights(unit);
+  }
+}
+
+void Ddp::backward() {
+  next_bucket_ = 0;
+  for (Bucket& bucket : buckets_) bucket.pending = bucket.size;
+  with_hooks([&] { work_.head_backward(); }, shared_);
+  for (std::size_t i = units_.size() - 1; i-- > 0;) {
+    const Unit& unit = units_[i];
+    builder_.mark_new(MarkKind::unit, true, unit.index, "backward " + unit.name);
+    if (work_.recomputes(unit.first_block)) cast_weights(unit);
+    with_hooks([&] { work_.block_backward(unit.first_block); });
+    drop_weights(unit);
+    if (scheduled_only()) bucket_ready(units_.size() - 2 - i);
+    builder_.mark_new(MarkKind::unit, false, unit.index, "backward " + unit.name);
+  }
+  with_hooks([&] { work_.embedding_backward(); });
+  drop_weights(root());
+  if (scheduled_only()) bucket_ready(buckets_.size() - 1);
+  if (reduces_) finalize();
+}
+
+/// Autocast: each weight is cast where it is used and kept for the backward.
+void Ddp::cast_weights(const Unit& unit) {
+  if (!casts()) return;
+  builder_.alloc(unit.params, kCompute);
+  for (const KernelId kernel : casts_[static_cast<std::size_t>(&unit - units_.data())]) extra(kernel, {in(unit.master), inout(unit.params)});
+}
+
+void Ddp::drop_weights(const Unit& unit) {
+  if (casts()) builder_.free(unit.params);
+}
+
+// --- the reducer -------------------------------------------------------------------------------------------------------------------------------------
+
+template <class Emit>
+void Ddp::with_hooks(Emit emit, std::size_t not_yet) {
+  std::vector<Op>& ops = builder_.program().ops;
+  const auto begin = static_cast<std::ptrdiff_t>(ops.size());
+  emit();
+  const std::vector<Op> made(ops.begin() + begin, ops.end());
+  ops.erase(ops.begin() + begin, ops.end());
+  const auto gradient_of = [&](const Operand& operand) {
+    return operand.access != Access::read && operand.buffer < by_buffer_.size() ? by_buffer_[operand.buffer] : kNone;
+  };
+  std::vector<std::size_t> last_write(parameters_.size(), kNone);  // parameter -> op
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (made[i].kind != OpKind::launch) continue;
+    for (const Operand& operand : builder_.program().operands_of(made[i])) {
+      if (const std::size_t parameter = gradient_of(operand); parameter != kNone && parameter != not_yet) last_write[parameter] = i;
+    }
+  }
+  std::vector<std::pair<std::size_t, std::size_t>> hooks;  // op, parameter
+  for (std::size_t parameter = 0; parameter < last_write.size(); ++parameter) {
+    if (last_write[parameter] != kNone) hooks.emplace_back(last_write[parameter], parameter);
+  }
+  std::sort(hooks.begin(), hooks.end());
+  auto hook = hooks.begin();
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    ops.push_back(made[i]);
+    for (; hook != hooks.end() && hook->first == i; ++hook) gradient_ready(parameters_[hook->second]);
+  }
+}
+
+/// AccumulateGrad, then the reducer's autograd hook.
+void Ddp::gradient_ready(Parameter& parameter) {
+  accumulate(parameter);
+  if (!reduces_) return;
+  builder_.host_work(hw::HostWork::ddp_gradient_hook);
+  const BufferId bucket = buckets_[parameter.bucket].memory;
+  if (parameter.in_bucket) {
+    extra(parameter.divide, {inout(bucket)});
+  } else {
+    extra(parameter.copy, {in(parameter.gradient), inout(bucket)});
+    if (spec_.policy.gradient_as_bucket_view) {
+      builder_.free(parameter.gradient);
+      parameter.in_bucket = true;
+    }
+  }
+  bucket_ready(parameter.bucket);
+}
+
+/// The gradient in the master type becomes .grad or is added to it. Without a cast the tensor itself is taken over: free and alloc of one size stand for that.
+void Ddp::accumulate(Parameter& parameter) {
+  const BufferId target = parameter.exists ? parameter.later : parameter.gradient;
+  if (casts()) {
+    builder_.alloc(target, kCompute);
+    extra(parameter.cast_gradient, {in(parameter.produced), out(target)});
+    builder_.free(parameter.produced);
+  } else {
+    builder_.free(parameter.produced);
+    builder_.alloc(target, kCompute);
+  }
+  if (parameter.exists) {
+    extra(parameter.add, {inout(parameter.in_bucket ? buckets_[parameter.bucket].memory : parameter.gradient), in(target)});
+    builder_.free(target);
+  }
+  parameter.exists = gradients_exist_ = true;
+}
+
+/// Buckets are all-reduced in their order: one that is ready early waits for those before it.
+void Ddp::bucket_ready(std::size_t bucket) {
+  if (!reduces_) return;
+  --buckets_[bucket].pending;
+  for (; next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0; ++next_bucket_) all_reduce(buckets_[next_bucket_]);
+}
+
+void Ddp::all_reduce(Bucket& bucket) {
+  builder_.record(tail_, kCompute);
+  builder_.wait(kReduce, tail_);
+  if (spec_.world.ranks() > 1) builder_.collective(bucket.all_reduce, kReduce, {inout(bucket.memory)});
+  builder_.record(bucket.reduced, kReduce);
+}
+
+/// Compute waits for every bucket; unless gradients are views of the buckets, they are copied back.
+void Ddp::finalize() {
+  builder_.host_work(hw::HostWork::ddp_final_callback);
+  for (const Bucket& bucket : buckets_) builder_.wait(kCompute, bucket.reduced);
+  for (const Parameter& parameter : parameters_) {
+    if (!parameter.in_bucket) extra(parameter.copy, {in(buckets_[parameter.bucket].memory), out(parameter.gradient)});
+  }
+}
+
+/// set_to_none gives the gradients of the step before back; views of buckets have no memory of their own.
+void Ddp::zero_grad() {
+  for (Parameter& parameter : parameters_) {
+    if (parameter.exists && !parameter.in_bucket) builder_.free(parameter.gradient);
+    parameter.exists = parameter.in_bucket = false;
+  }
+  gradients_exist_ = false;
+}
+
+void Ddp::extra(KernelId kernel, std::initializer_list<Operand> operands) {
+  if (!scheduled_only()) builder_.launch(kernel, kCompute, hw::HostWork::op_backward, operands);
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,98 @@
+// DistributedDataParallel (DDP) as the calls of its host thread: whole parameters on every rank, gradients all-reduced in buckets while the backward runs.
+// Follows PyTorch torch/csrc/distributed/c10d/reducer.cpp and torch/nn/parallel/distributed.py; docs/ddp.md has the rules. Test: tests/unit/ddp_test.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/builder.hpp"
+#include "program/spec.hpp"
+#include "program/units.hpp"
+#include "program/work.hpp"
+
+namespace stepcast::program {
+
+/// One unit per block and the root: what marks name and the optimizer works on. Whole parameters: the "shard" of each is all of it.
+std::vector<Unit> make_ddp_units(const StepSpec& spec, Builder& builder);
+
+/// Numbers of the tensors in each bucket: a bucket is closed by the tensor with which it reaches its cap. `bytes`: sizes in the order in which buckets are filled.
+std::vector<std::vector<std::size_t>> assign_buckets(std::span<const std::int64_t> bytes, std::int64_t first_cap, std::int64_t cap);
+
+class Ddp {
+ public:
+  /// `units` as made by make_ddp_units. All must outlive this object.
+  Ddp(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work);
+
+  /// Persistent memory of the reducer.
+  void setup();
+  /// One training step: zero_grad, all micro-batches, optimizer.
+  void step();
+
+  /// What a step hands to the next one. Steps that begin alike are alike.
+  struct Carried {
+    bool gradients = false, optimizer_state = false;
+    bool operator==(const Carried&) const = default;
+  };
+  [[nodiscard]] Carried carried() const { return {gradients_exist_, optimizer_state_}; }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  /// A parameter and where its gradient is.
+  struct Parameter {
+    std::size_t bucket = 0;
+    BufferId produced = 0;  // by the model's kernels, in the compute type
+    BufferId gradient = 0;  // in the master type
+    BufferId later = 0;     // the same of a later micro-batch, to be added
+    KernelId cast_gradient = 0, add = 0, copy = 0, divide = 0;
+    bool exists = false;     // .grad is there ...
+    bool in_bucket = false;  // ... as a view of the bucket
+  };
+  struct Bucket {
+    BufferId memory = 0;
+    std::uint32_t all_reduce = 0;
+    EventId reduced = 0;
+    std::size_t size = 0, pending = 0;  // parameters
+  };
+
+  void name_parameters();
+  void name_buckets();
+  Parameter parameter(BufferId produced);
+  void micro_batch(std::int64_t number);
+  void forward();
+  void backward();
+  void cast_weights(const Unit& unit);
+  void drop_weights(const Unit& unit);
+
+  /// Makes the calls of `emit` and, after the last kernel that writes a gradient, the reducer's hook for it; not for the parameter `not_yet`.
+  template <class Emit>
+  void with_hooks(Emit emit, std::size_t not_yet = kNone);
+  void gradient_ready(Parameter& parameter);
+  void accumulate(Parameter& parameter);
+  void bucket_ready(std::size_t bucket);
+  void all_reduce(Bucket& bucket);
+  void finalize();
+  void zero_grad();
+
+  void extra(KernelId kernel, std::initializer_list<Operand> operands);
+  [[nodiscard]] bool casts() const { return spec_.precision.param != spec_.precision.master; }
+  [[nodiscard]] bool scheduled_only() const { return builder_.detail() == Detail::schedule; }
+  [[nodiscard]] Unit& root() { return units_.back(); }
+
+  const StepSpec& spec_;
+  Builder& builder_;
+  std::vector<Unit>& units_;
+  Work& work_;
+  std::vector<Parameter> parameters_;  // in reverse registration order
+  std::vector<Bucket> buckets_;
+  std::vector<std::size_t> by_buffer_;        // produced gradient -> parameter, kNone elsewhere
+  std::vector<std::vector<KernelId>> casts_;  // of weights, by unit
+  std::size_t shared_ = kNone;                // the parameter of tied embeddings: ready when the embedding has added its part
+  std::size_t next_bucket_ = 0;
+  bool reduces_ = true, gradients_exist_ = false, optimizer_state_ = false;
+  EventId tail_ = 0;
+};
+
+}  // namespace stepcast::program

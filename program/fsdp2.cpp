@@ -1,0 +1,305 @@
+// The step, the hooks and the all-gather path of FSDP2. Read beside PyTorch torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py.
+#include "program/fsdp2.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace stepcast::program {
+namespace {
+
+constexpr Stream kCompute = Stream::compute, kCopyIn = Stream::copy_in, kGather = Stream::all_gather;
+
+}  // namespace
+
+Fsdp2::Fsdp2(const StepSpec& spec, Builder& builder, Fsdp2Groups& wrapped, Work& work)
+    : spec_(spec), builder_(builder), wrapped_(wrapped), work_(work), ranks_(groups_of(spec)), divide_(divide_factors(spec.world.ranks())) {
+  for (Index i = 0; i < wrapped.units.size(); ++i) {
+    const Unit& u = wrapped.units[i];
+    (u.root ? root_ : u.own_embedding ? embedding_ : u.own_head ? head_ : blocks_.emplace_back()) = i;
+  }
+  const auto name_marks = [&](const std::string& name, std::int32_t index) {
+    const auto mark = [&](bool begin, const char* phase) { return builder.mark(MarkKind::unit, begin, index, phase + name); };
+    marks_.push_back({{mark(true, "forward "), mark(true, "backward ")}, {mark(false, "forward "), mark(false, "backward ")}});
+  };
+  for (const Unit& u : wrapped.units) name_marks(u.name, u.index);
+  name_marks("root", -1);
+  for (std::size_t s = 0; s < kStreams; ++s) tails_[s] = builder.event(std::string("tail of ") + name(static_cast<Stream>(s)));
+}
+
+void Fsdp2::step() {
+  builder_.mark_new(MarkKind::step, true, -1, "step");
+  builder_.host_work(hw::HostWork::step_begin);
+  zero_grad();
+  for (std::int64_t i = 0; i < spec_.batch.grad_accum; ++i) micro_batch(i);
+  builder_.mark_new(MarkKind::optimizer, true, -1, "optimizer");
+  work_.optimizer();
+  optimizer_state_ = true;
+  builder_.mark_new(MarkKind::optimizer, false, -1, "optimizer");
+  builder_.mark_new(MarkKind::step, false, -1, "step");
+}
+
+void Fsdp2::micro_batch(std::int64_t number) {
+  reduces_ = !spec_.policy.no_sync || number + 1 == spec_.batch.grad_accum;
+  builder_.next_batch();
+  in_backward_ = false;
+  builder_.mark_new(MarkKind::forward, true, -1, "forward");
+  forward();
+  builder_.mark_new(MarkKind::forward, false, -1, "forward");
+  in_backward_ = true;
+  builder_.mark_new(MarkKind::backward, true, -1, "backward");
+  backward();
+  builder_.mark_new(MarkKind::backward, false, -1, "backward");
+}
+
+void Fsdp2::forward() {
+  open(root_);
+  root_pre_forward();
+  pre_forward(root_);
+  pre_forward(embedding_);
+  work_.embedding_forward();
+  post_forward(embedding_);
+  if (root_ != kNone) blocks_forward(root_);
+  close(root_);
+  for (const Index i : blocks_) {
+    open(i);
+    pre_forward(i);
+    blocks_forward(i);
+    post_forward(i);
+    close(i);
+  }
+  open(root_);
+  pre_forward(head_);
+  work_.head_forward();
+  post_forward(head_);
+  post_forward(root_);
+  end_of_forward();
+  close(root_);
+}
+
+void Fsdp2::backward() {
+  open(root_);
+  pre_backward(root_);
+  pre_backward(head_);
+  work_.head_backward();
+  if (head_ != kNone) post_backward(head_);
+  close(root_);
+  for (auto i = blocks_.rbegin(); i != blocks_.rend(); ++i) {
+    open(*i);
+    pre_backward(*i);
+    blocks_backward(*i);
+    post_backward(*i);
+    close(*i);
+  }
+  open(root_);
+  if (root_ != kNone) blocks_backward(root_);
+  pre_backward(embedding_);
+  work_.embedding_backward();
+  final_callback();
+  close(root_);
+}
+
+void Fsdp2::blocks_forward(Index i) {
+  for (std::int64_t b = 0; b < unit(i).block_count; ++b) work_.block_forward(unit(i).first_block + b);
+}
+
+void Fsdp2::blocks_backward(Index i) {
+  for (std::int64_t b = unit(i).block_count; b-- > 0;) work_.block_backward(unit(i).first_block + b);
+}
+
+// --- hooks -------------------------------------------------------------------------------------------------------------------------------------------
+
+void Fsdp2::root_pre_forward() {
+  builder_.host_work(hw::HostWork::fsdp2_root_pre_forward);
+  stream_wait(kCopyIn, kCompute);  // the optimizer must be done
+  stream_wait(kGather, kCompute);
+  work_.copy_inputs();
+}
+
+void Fsdp2::pre_forward(Index i) {
+  if (i == kNone) return;
+  builder_.host_work(hw::HostWork::fsdp2_pre_forward);
+  unshard(i);
+  wait_for_unshard(i);
+  prefetch_forward(i);
+}
+
+void Fsdp2::post_forward(Index i) {
+  if (i == kNone) return;
+  builder_.host_work(hw::HostWork::fsdp2_post_forward);
+  if (group(i).reshards_after_forward) reshard_post_forward(i);
+  post_forward_order_.push_back(i);
+}
+
+/// The last group's staging buffer has no next group to give it back.
+void Fsdp2::end_of_forward() {
+  if (held_ != kNone) release_staging(group(held_));
+  held_ = kNone;
+}
+
+void Fsdp2::pre_backward(Index i) {
+  if (i == kNone) return;
+  builder_.host_work(hw::HostWork::fsdp2_pre_backward);
+  unshard(i);
+  wait_for_unshard(i);
+  prefetch_backward(i);
+}
+
+void Fsdp2::post_backward(Index i) {
+  Fsdp2Group& g = group(i);
+  builder_.host_work(hw::HostWork::fsdp2_post_backward);
+  collect_gradients(i);
+  if (!reduces_) {
+    to_sharded(i);
+    return accumulate_unsharded(i);
+  }
+  if (g.has_accumulated) accumulate_unsharded(i);
+  to_sharded(i);
+  wait_for_outstanding();
+  reduce(i);
+}
+
+/// Groups whose inputs need no gradient (token ids) have not run their post-backward: the embedding's own, then the root. Then compute waits for all reductions.
+void Fsdp2::final_callback() {
+  builder_.host_work(hw::HostWork::fsdp2_final_callback);
+  for (const Index i : {embedding_, root_}) {
+    if (i != kNone) post_backward(i);
+  }
+  for (Index i = 0; i < wrapped_.groups.size(); ++i) {
+    Fsdp2Group& g = group(i);
+    if (g.unfinished) builder_.wait(kCompute, g.finished);
+    if (g.holds_reduce_output) builder_.free(g.reduce_output);
+    g.unfinished = g.holds_reduce_output = false;
+  }
+  wait_for_outstanding();
+  post_forward_order_.clear();
+}
+
+/// The lists of set_modules_to_forward_prefetch: the next blocks, in the pre-forward of each block.
+void Fsdp2::prefetch_forward(Index i) {
+  const auto here = std::find(blocks_.begin(), blocks_.end(), i);
+  if (here == blocks_.end()) return;
+  const auto depth = std::min<std::ptrdiff_t>(spec_.policy.forward_prefetch_depth, blocks_.end() - here - 1);
+  for (std::ptrdiff_t d = 1; d <= depth; ++d) unshard(here[d]);
+}
+
+/// Without a list: the group whose forward ended before this one's. With set_modules_to_backward_prefetch: the blocks before this one.
+void Fsdp2::prefetch_backward(Index i) {
+  const auto block = std::find(blocks_.begin(), blocks_.end(), i);
+  if (spec_.policy.backward_prefetch_depth > 1 && block != blocks_.end() && block != blocks_.begin()) {
+    const auto depth = std::min<std::ptrdiff_t>(spec_.policy.backward_prefetch_depth, block - blocks_.begin());
+    for (std::ptrdiff_t d = 1; d <= depth; ++d) unshard(*(block - d));
+    return;
+  }
+  const auto here = std::find(post_forward_order_.begin(), post_forward_order_.end(), i);
+  if (here != post_forward_order_.end() && here != post_forward_order_.begin()) unshard(*(here - 1));
+}
+
+// --- all-gather --------------------------------------------------------------------------------------------------------------------------------------
+
+void Fsdp2::unshard(Index i) {
+  Fsdp2Group& g = group(i);
+  if (g.pending || g.state == Fsdp2Group::State::unsharded || (in_backward_ && !g.unshards_in_backward)) return;
+  const bool sub = g.state == Fsdp2Group::State::sharded_post_forward;
+  if (sub) {  // the kept parts were written on compute
+    builder_.wait(kCopyIn, g.resharded);
+    builder_.wait(kGather, g.resharded);
+  }
+  copy_in(i);
+  stream_wait(kGather, kCopyIn);
+  if (ranks_.shard.ranks() > 1) builder_.collective(sub ? g.all_gather_sub : g.all_gather, kGather, {inout(g.staging)});
+  builder_.record(g.gathered, kGather);
+  g.pending = true;
+}
+
+/// This rank's shards, cast for compute, go to their place in the staging buffer.
+void Fsdp2::copy_in(Index i) {
+  const Fsdp2Group& g = group(i);
+  if (g.state == Fsdp2Group::State::sharded_post_forward) {
+    builder_.alloc(g.staging, kCopyIn);
+    return extra(g.copy_in_sub, kCopyIn, {in(g.post_forward_shard), out(g.staging)});
+  }
+  if (casts()) {
+    builder_.alloc(g.cast_shard, kCopyIn);
+    extra(g.cast, kCopyIn, {in(unit(i).master), out(g.cast_shard)});
+  }
+  builder_.alloc(g.staging, kCopyIn);
+  extra(g.copy_in, kCopyIn, {in(g.cast_shard), out(g.staging)});
+  if (casts()) builder_.free(g.cast_shard);
+}
+
+/// In the forward the staging buffer is kept until the next group comes, so that its copy-in and all-gather need not wait for this copy-out.
+void Fsdp2::wait_for_unshard(Index i) {
+  Fsdp2Group& g = group(i);
+  if (!g.pending) return;
+  g.pending = false;
+  if (!in_backward_ && held_ != kNone) release_staging(group(held_));
+  copy_out(i);
+  if (in_backward_) release_staging(g);
+  else held_ = i;
+}
+
+void Fsdp2::copy_out(Index i) {
+  Fsdp2Group& g = group(i);
+  builder_.wait(kCompute, g.gathered);
+  std::vector<Operand> operands{in(g.staging)};
+  for (const BufferId storage : g.storages) {
+    builder_.alloc(storage, kCompute);
+    operands.push_back(out(storage));
+  }
+  extra(g.copy_out, kCompute, operands);
+  builder_.host_work(hw::HostWork::views_unsharded, unit(i).tensors);
+  if (g.state == Fsdp2Group::State::sharded_post_forward) builder_.free(g.post_forward_shard);
+  g.state = Fsdp2Group::State::unsharded;
+  builder_.record(g.copied_out, kCompute);
+}
+
+/// Both streams wait for the copy-out, then the buffer can be reused on the copy-in stream.
+void Fsdp2::release_staging(const Fsdp2Group& g) {
+  builder_.wait(kCopyIn, g.copied_out);
+  builder_.wait(kGather, g.copied_out);
+  builder_.free(g.staging);
+}
+
+void Fsdp2::reshard_post_forward(Index i) {
+  Fsdp2Group& g = group(i);
+  if (spec_.policy.reshard_after_forward == kReshardAfterForward) return to_sharded(i);
+  builder_.alloc(g.post_forward_shard, kCompute);
+  if (builder_.detail() == Detail::full) {
+    for (std::size_t t = 0; t < g.storages.size(); ++t) extra(g.clones[t], kCompute, {in(g.storages[t]), inout(g.post_forward_shard)});
+  }
+  free_storages(g);
+  builder_.host_work(hw::HostWork::views_sharded, unit(i).tensors);
+  g.state = Fsdp2Group::State::sharded_post_forward;
+  builder_.record(g.resharded, kCompute);
+}
+
+void Fsdp2::to_sharded(Index i) {
+  Fsdp2Group& g = group(i);
+  if (g.state == Fsdp2Group::State::unsharded) free_storages(g);
+  if (g.state == Fsdp2Group::State::sharded_post_forward) builder_.free(g.post_forward_shard);
+  if (g.state != Fsdp2Group::State::sharded) builder_.host_work(hw::HostWork::views_sharded, unit(i).tensors);
+  g.state = Fsdp2Group::State::sharded;
+}
+
+/// On the host, at once: later requests of the compute pool are ordered behind the kernels that used them.
+void Fsdp2::free_storages(const Fsdp2Group& g) {
+  for (const BufferId storage : g.storages) builder_.free(storage);
+}
+
+// --- common ------------------------------------------------------------------------------------------------------------------------------------------
+
+void Fsdp2::stream_wait(Stream waiter, Stream tail) {
+  const EventId event = tails_[static_cast<std::size_t>(tail)];
+  builder_.record(event, tail);
+  builder_.wait(waiter, event);
+}
+
+/// A kernel of FSDP2 itself, launched from Python; fixed-cost mode has none.
+void Fsdp2::extra(KernelId kernel, Stream stream, std::span<const Operand> operands) {
+  if (builder_.detail() == Detail::full) builder_.launch(kernel, stream, hw::HostWork::op_forward, operands);
+}
+
+void Fsdp2::open(Index i) { builder_.mark(marks_[std::min(i, marks_.size() - 1)].begin[in_backward_]); }
+void Fsdp2::close(Index i) { builder_.mark(marks_[std::min(i, marks_.size() - 1)].end[in_backward_]); }
+
+}  // namespace stepcast::program

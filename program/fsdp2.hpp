@@ -1,0 +1,108 @@
+// fully_shard (FSDP2) as the calls of its host thread: copy-in, all-gather and copy-out, implicit and explicit prefetching, resharding, the reduction, accumulation.
+// Follows PyTorch torch/distributed/fsdp/_fully_shard/ (_fsdp_state.py, _fsdp_param_group.py, _fsdp_collectives.py) under its names; docs/fsdp2.md has the rules.
+// Test: tests/unit/fsdp2_test.cpp, tests/unit/fsdp2_memory_test.cpp, tests/property/fsdp2_fixed_cost_test.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "program/builder.hpp"
+#include "program/fsdp2_groups.hpp"
+#include "program/groups.hpp"
+#include "program/spec.hpp"
+#include "program/work.hpp"
+
+namespace stepcast::program {
+
+class Fsdp2 {
+ public:
+  /// `work` makes the launches of the model over `wrapped.units`. All must outlive this object.
+  Fsdp2(const StepSpec& spec, Builder& builder, Fsdp2Groups& wrapped, Work& work);
+
+  /// One training step: zero_grad, all micro-batches, optimizer.
+  void step();
+
+  /// What a step hands to the next one. Steps that begin alike are alike.
+  struct Carried {
+    bool gradients = false, optimizer_state = false;
+    bool operator==(const Carried&) const = default;
+  };
+  [[nodiscard]] Carried carried() const { return {wrapped_.groups.front().has_sharded_grad, optimizer_state_}; }
+
+ private:
+  using Index = std::size_t;  // of a group and its unit
+
+  void micro_batch(std::int64_t number);
+  void forward();
+  void backward();
+  void blocks_forward(Index i);
+  void blocks_backward(Index i);
+
+  // Hooks. `kNone`: a module without parameters of its own.
+  void root_pre_forward();
+  void pre_forward(Index i);
+  void post_forward(Index i);
+  void end_of_forward();
+  void pre_backward(Index i);
+  void post_backward(Index i);
+  void final_callback();
+
+  // The parts that they share.
+  void unshard(Index i);
+  void copy_in(Index i);
+  void wait_for_unshard(Index i);
+  void copy_out(Index i);
+  void reshard(Index i);
+  void reshard_post_forward(Index i);
+  void to_sharded(Index i);
+  void free_storages(const Fsdp2Group& g);
+  void release_staging(const Fsdp2Group& g);
+  void prefetch_forward(Index i);
+  void prefetch_backward(Index i);
+
+  // Gradients: fsdp2_gradients.cpp.
+  void collect_gradients(Index i);
+  void accumulate_unsharded(Index i);
+  void reduce(Index i);
+  void reduce_scatter(Index i, BufferId output);
+  void all_reduce(Index i, BufferId output);
+  void finish_reduction(Index i, BufferId output, Stream stream);
+  void wait_for_outstanding();
+  void zero_grad();
+
+  void stream_wait(Stream waiter, Stream tail);
+  void extra(KernelId kernel, Stream stream, std::span<const Operand> operands);
+  void extra(KernelId kernel, Stream stream, std::initializer_list<Operand> operands) { extra(kernel, stream, std::span(operands.begin(), operands.size())); }
+  void open(Index i);
+  void close(Index i);
+  [[nodiscard]] Unit& unit(Index i) { return wrapped_.units[i]; }
+  [[nodiscard]] Fsdp2Group& group(Index i) { return wrapped_.groups[i]; }
+  [[nodiscard]] bool casts() const { return spec_.precision.param != spec_.precision.master; }
+  [[nodiscard]] bool replicated() const { return ranks_.replica.ranks() > 1; }
+
+  static constexpr Index kNone = ~Index{0};
+
+  const StepSpec& spec_;
+  Builder& builder_;
+  Fsdp2Groups& wrapped_;
+  Work& work_;
+  Groups ranks_;
+  DivideFactors divide_;  // kernels of their own for fp16 alone: NCCL averages the other types
+  Index root_ = kNone, embedding_ = kNone, head_ = kNone;
+  std::vector<Index> blocks_;  // in forward order
+
+  std::vector<Index> post_forward_order_;
+  Index held_ = kNone;         // forward: its staging buffer is given back by the next group
+  Index outstanding_ = kNone;  // its reduce-scatter's input is given back by the next group's post-backward
+  bool in_backward_ = false, reduces_ = true, optimizer_state_ = false;
+  std::vector<BufferId> gradients_, accumulated_;  // of the group in work
+
+  struct Marks {
+    std::array<MarkId, 2> begin{}, end{};  // by in_backward_
+  };
+  std::vector<Marks> marks_;  // by group, then the root's
+  std::array<EventId, kStreams> tails_{};
+};
+
+}  // namespace stepcast::program

@@ -1,0 +1,141 @@
+// The gradient path of FSDP2: from the gradients of the parameters through the reduce-scatter to the accumulated shards. docs/fsdp2.md, "Gradients".
+#include <algorithm>
+#include <string>
+
+#include "program/fsdp2.hpp"
+
+namespace stepcast::program {
+namespace {
+
+constexpr Stream kCompute = Stream::compute, kReduce = Stream::reduce_scatter;
+
+}  // namespace
+
+/// Buffers of the gradients of a group's parameters, and those that keep them over micro-batches in the reduction type.
+void Fsdp2::collect_gradients(Index i) {
+  gradients_.clear();
+  accumulated_.clear();
+  const Program& program = builder_.program();
+  const auto add = [&](std::span<const BufferId> buffers, auto belongs) {
+    for (const BufferId buffer : buffers) {
+      if (belongs(program.buffers[buffer].label)) gradients_.push_back(buffer);
+    }
+  };
+  const auto any = [](const std::string&) { return true; };
+  const auto of_positions = [](const std::string& label) { return label.find(".positions.") != std::string::npos; };
+  const Unit& u = unit(i);
+  for (std::int64_t b = 0; b < u.block_count; ++b) add(work_.block_gradients(u.first_block + b), any);
+  if (u.own_head || (u.root && head_ == kNone)) add(work_.head_gradients(), any);
+  if (u.own_embedding) add(work_.embedding_gradients(), [&](const std::string& label) { return !of_positions(label); });
+  if (u.root) add(work_.embedding_gradients(), [&](const std::string& label) { return embedding_ == kNone || of_positions(label); });
+  if (reduces_ && !group(i).has_accumulated) return;
+  const std::int64_t p = hw::bytes_per_element(spec_.precision.param), r = hw::bytes_per_element(spec_.precision.reduce);
+  for (const BufferId gradient : gradients_) {
+    const std::string label = program.buffers[gradient].label + ".accumulated";
+    accumulated_.push_back(builder_.buffer(label, program.buffers[gradient].bytes / p * r, Owner::gradients));
+  }
+}
+
+/// Adds this micro-batch's gradients to the kept ones. The first are cast to the reduction type; if they have it already they are only renamed: the free and the alloc
+/// of one size stand for one tensor.
+void Fsdp2::accumulate_unsharded(Index i) {
+  Fsdp2Group& g = group(i);
+  const bool same_type = spec_.precision.param == spec_.precision.reduce;
+  const auto kernel = [&](const char* op, std::int64_t read, std::int64_t write) {
+    return builder_.kernel({.kind = hw::KernelKind::memory_bound, .read_bytes = read, .write_bytes = write}, op, "vectorized_elementwise_kernel");
+  };
+  for (std::size_t t = 0; t < gradients_.size(); ++t) {
+    const BufferId gradient = gradients_[t], kept = accumulated_[t];
+    const std::int64_t bytes = builder_.program().buffers[gradient].bytes, kept_bytes = builder_.program().buffers[kept].bytes;
+    if (!g.has_accumulated && !same_type) {
+      builder_.alloc(kept, kCompute);
+      extra(kernel("aten::to accumulated gradient", bytes, kept_bytes), kCompute, {in(gradient), out(kept)});
+    }
+    if (g.has_accumulated) extra(kernel("aten::add_ accumulated gradient", bytes + kept_bytes, kept_bytes), kCompute, {inout(kept), in(gradient)});
+    builder_.free(gradient);
+    if (!g.has_accumulated && same_type) builder_.alloc(kept, kCompute);
+  }
+  g.has_accumulated = true;
+}
+
+/// At most one reduce-scatter's input waits: compute waits for it before it fills the next one.
+void Fsdp2::wait_for_outstanding() {
+  if (outstanding_ == kNone) return;
+  builder_.wait(kCompute, group(outstanding_).reduced);
+  builder_.free(group(outstanding_).reduce_input);
+  outstanding_ = kNone;
+}
+
+/// foreach_reduce.
+void Fsdp2::reduce(Index i) {
+  Fsdp2Group& g = group(i);
+  const std::vector<BufferId>& gradients = g.has_accumulated ? accumulated_ : gradients_;
+  builder_.alloc(g.reduce_input, kCompute);
+  std::vector<Operand> operands;
+  std::transform(gradients.begin(), gradients.end(), std::back_inserter(operands), in);
+  operands.push_back(out(g.reduce_input));
+  extra(g.chunk_cat, kCompute, operands);
+  for (const BufferId gradient : gradients) builder_.free(gradient);
+  g.has_accumulated = false;
+  const bool as_it_is = spec_.precision.reduce == spec_.precision.master && !g.has_sharded_grad;
+  const BufferId output = as_it_is ? unit(i).sharded_grad : g.reduce_output;
+  stream_wait(kReduce, kCompute);
+  reduce_scatter(i, output);
+  if (replicated()) all_reduce(i, output);
+  finish_reduction(i, output, replicated() ? Stream::all_reduce : kReduce);
+  outstanding_ = i;
+}
+
+void Fsdp2::reduce_scatter(Index i, BufferId output) {
+  const Fsdp2Group& g = group(i);
+  builder_.alloc(output, kReduce);
+  const bool divides = spec_.precision.reduce == hw::Dtype::fp16;
+  if (divides && divide_.pre > 1) extra(g.pre_divide, kReduce, {inout(g.reduce_input)});
+  if (ranks_.shard.ranks() > 1) builder_.collective(g.reduce_scatter, kReduce, {in(g.reduce_input), out(output)});
+  else extra(g.copy_reduced, kReduce, {in(g.reduce_input), out(output)});
+  builder_.record(g.reduced, kReduce);
+}
+
+void Fsdp2::all_reduce(Index i, BufferId output) {
+  stream_wait(Stream::all_reduce, kReduce);
+  builder_.collective(group(i).all_reduce, Stream::all_reduce, {inout(output)});
+}
+
+/// On the stream of the last collective: division, cast to the master type, accumulation. Where that is not the stream whose pool the reduced shard came from, a
+/// reference keeps it until the end of the backward.
+void Fsdp2::finish_reduction(Index i, BufferId output, Stream stream) {
+  Fsdp2Group& g = group(i);
+  const Unit& u = unit(i);
+  const bool casts_back = spec_.precision.reduce != spec_.precision.master;
+  if (spec_.precision.reduce == hw::Dtype::fp16 && divide_.post > 1) extra(g.post_divide, stream, {inout(output)});
+  BufferId result = output;
+  if (casts_back) {
+    result = g.has_sharded_grad ? u.new_sharded_grad : u.sharded_grad;
+    builder_.alloc(result, stream);
+    extra(g.cast_to_master, stream, {in(output), out(result)});
+  }
+  if (g.has_sharded_grad) {
+    extra(g.accumulate, stream, {inout(u.sharded_grad), in(result)});
+    if (casts_back) builder_.free(result);
+  }
+  builder_.record(g.finished, stream);
+  g.unfinished = true;
+  g.holds_reduce_output = output == g.reduce_output && stream != kReduce;
+  if (output == g.reduce_output && stream == kReduce) builder_.free(output);
+  g.has_sharded_grad = true;
+}
+
+/// set_to_none gives the gradients of the step before back; otherwise they are zeroed and added to.
+void Fsdp2::zero_grad() {
+  for (Index i = 0; i < wrapped_.groups.size(); ++i) {
+    if (!group(i).has_sharded_grad) continue;
+    if (!spec_.optimizer.zero_grad_set_to_none) {
+      extra(unit(i).zero, kCompute, {out(unit(i).sharded_grad)});
+      continue;
+    }
+    builder_.free(unit(i).sharded_grad);
+    group(i).has_sharded_grad = false;
+  }
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,194 @@
+// Wrapping into groups and the tables of each.
+#include "program/fsdp2_groups.hpp"
+
+#include <algorithm>
+
+#include "program/groups.hpp"
+
+namespace stepcast::program {
+namespace {
+
+/// First dimension cut into `ranks` equal parts, the last ones padded (torch/distributed/fsdp/_fully_shard/_fsdp_param.py). Elements of one part.
+std::int64_t shard_elements(const ParameterTensor& tensor, std::int64_t ranks) { return (tensor.rows + ranks - 1) / ranks * (tensor.elements / tensor.rows); }
+
+class GroupMaker {
+ public:
+  GroupMaker(const StepSpec& spec, Builder& builder)
+      : spec_(spec),
+        builder_(builder),
+        ranks_(groups_of(spec)),
+        p_(hw::bytes_per_element(spec.precision.param)),
+        r_(hw::bytes_per_element(spec.precision.reduce)),
+        m_(hw::bytes_per_element(spec.precision.master)) {}
+
+  Fsdp2Groups make() {
+    const std::int64_t layers = spec_.model.layers;
+    const bool own_ends = spec_.policy.wrap == Wrap::embedding_and_head;
+    if (own_ends) {
+      add(root(0, [](const ParameterTensor& t) { return t.name.starts_with("positions."); }));
+      add(end(true, [](const ParameterTensor& t) { return t.name.starts_with("embedding."); }));
+    }
+    const std::int64_t size = blocks_per_unit(spec_);
+    for (std::int64_t first = 0; spec_.policy.wrap != Wrap::model && first < layers; first += size) add(blocks(first, std::min(size, layers - first)));
+    if (own_ends) add(end(false, [](const ParameterTensor& t) { return t.name.starts_with("norm.") || t.name.starts_with("head."); }));
+    else add(root(spec_.policy.wrap == Wrap::model ? layers : 0, [](const ParameterTensor&) { return true; }));
+    return std::move(result_);
+  }
+
+ private:
+  struct Wrapped {
+    Unit unit;
+    std::vector<ParameterTensor> tensors;
+  };
+
+  Wrapped blocks(std::int64_t first, std::int64_t count) const {
+    Wrapped wrapped;
+    wrapped.unit.name.append("b").append(std::to_string(first));
+    wrapped.unit.index = static_cast<std::int32_t>(first);
+    wrapped.unit.first_block = first;
+    wrapped.unit.block_count = count;
+    const std::vector<ParameterTensor> one = block_tensors(spec_.model);
+    for (std::int64_t i = 0; i < count; ++i) wrapped.tensors.insert(wrapped.tensors.end(), one.begin(), one.end());
+    return wrapped;
+  }
+
+  template <class Owns>
+  Wrapped root(std::int64_t block_count, Owns owns) const {
+    Wrapped wrapped = blocks(0, block_count);
+    wrapped.unit.name = "root";
+    wrapped.unit.index = -1;
+    wrapped.unit.root = true;
+    add_outer(wrapped, owns);
+    return wrapped;
+  }
+
+  template <class Owns>
+  Wrapped end(bool embedding, Owns owns) const {
+    Wrapped wrapped;
+    wrapped.unit.name = embedding ? "embedding" : "head";
+    (embedding ? wrapped.unit.own_embedding : wrapped.unit.own_head) = true;
+    add_outer(wrapped, owns);
+    return wrapped;
+  }
+
+  template <class Owns>
+  void add_outer(Wrapped& wrapped, Owns owns) const {
+    for (const ParameterTensor& tensor : root_tensors(spec_.model)) {
+      if (owns(tensor)) wrapped.tensors.push_back(tensor);
+    }
+  }
+
+  void add(Wrapped wrapped) {
+    if (wrapped.tensors.empty()) return;
+    Unit& unit = wrapped.unit;
+    unit.tensors = static_cast<std::uint32_t>(wrapped.tensors.size());
+    unit.flat.ranks = ranks_.shard.ranks();
+    for (const ParameterTensor& tensor : wrapped.tensors) unit.flat.shard += shard_elements(tensor, unit.flat.ranks);
+    unit.flat.elements = unit.flat.padded();
+    Fsdp2Group group;
+    group.reshards_after_forward = !unit.root && !unit.own_head && spec_.policy.reshard_after_forward != kKeepAfterForward;
+    group.unshards_in_backward = !unit.own_embedding || spec_.policy.unshard_embedding_in_backward;
+    name_buffers(unit, group, wrapped.tensors);
+    name_kernels(unit, group, wrapped.tensors);
+    name_collectives(unit, group);
+    name_events(unit, group);
+    result_.units.push_back(std::move(unit));
+    result_.groups.push_back(std::move(group));
+  }
+
+  [[nodiscard]] std::int64_t sub_ranks() const { return spec_.policy.reshard_after_forward; }
+  [[nodiscard]] bool uses_sub_shard(const Fsdp2Group& group) const { return group.reshards_after_forward && sub_ranks() > kReshardAfterForward; }
+
+  void name_buffers(Unit& u, Fsdp2Group& g, const std::vector<ParameterTensor>& tensors) {
+    const std::int64_t s = u.flat.shard, whole = u.flat.padded();
+    const auto buffer = [&](const std::string& what, std::int64_t bytes, Owner owner) { return builder_.buffer(u.name + what, bytes, owner); };
+    u.master = buffer(".master", m_ * s, Owner::parameters);
+    u.exp_avg = buffer(".exp_avg", m_ * s, Owner::optimizer);
+    u.exp_avg_sq = buffer(".exp_avg_sq", m_ * s, Owner::optimizer);
+    u.sharded_grad = buffer(".sharded_grad", m_ * s, Owner::gradients);
+    u.new_sharded_grad = buffer(".new_sharded_grad", m_ * s, Owner::gradients);
+    g.cast_shard = spec_.precision.param != spec_.precision.master ? buffer(".cast_shard", p_ * s, Owner::all_gather) : u.master;
+    g.staging = buffer(".staging", p_ * whole, Owner::all_gather);
+    if (uses_sub_shard(g)) g.post_forward_shard = buffer(".post_forward_shard", p_ * whole / sub_ranks(), Owner::all_gather);
+    g.reduce_input = buffer(".reduce_input", r_ * whole, Owner::reduction);
+    g.reduce_output = buffer(".reduce_output", r_ * s, Owner::reduction);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const std::string number = std::to_string(i);  // a group may hold several blocks, whose tensors are named alike
+      g.storages.push_back(buffer(".param" + number + "." + tensors[i].name, p_ * u.flat.ranks * shard_elements(tensors[i], u.flat.ranks), Owner::all_gather));
+    }
+    u.params = g.storages.front();  // stands for all of them in the model's kernels: they are taken, written and given back together
+  }
+
+  KernelId kernel(const char* op, hw::MemoryClass memory, std::int64_t read, std::int64_t write) {
+    const hw::KernelShape shape{.kind = hw::KernelKind::memory_bound, .memory = memory, .read_bytes = read, .write_bytes = write};
+    return builder_.kernel(shape, op, memory == hw::MemoryClass::copy ? "copy_kernel" : "vectorized_elementwise_kernel");
+  }
+
+  void name_kernels(Unit& u, Fsdp2Group& g, const std::vector<ParameterTensor>& tensors) {
+    using enum hw::MemoryClass;
+    const std::int64_t s = u.flat.shard, whole = u.flat.padded();
+    std::int64_t gradient = 0;
+    for (const ParameterTensor& tensor : tensors) gradient += tensor.elements;
+    g.cast = kernel("aten::_foreach_copy_ cast shards", elementwise, m_ * s, p_ * s);
+    g.copy_in = kernel("fsdp::all_gather_copy_in", copy, p_ * s, p_ * s);
+    g.copy_out = kernel("fsdp::split_with_sizes_copy", copy, p_ * whole, p_ * whole);
+    if (uses_sub_shard(g)) {
+      g.copy_in_sub = kernel("fsdp::all_gather_copy_in", copy, p_ * whole / sub_ranks(), p_ * whole / sub_ranks());
+      for (const BufferId storage : g.storages) {
+        const std::int64_t part = builder_.program().buffers[storage].bytes / sub_ranks();
+        g.clones.push_back(kernel("aten::clone post-forward shard", copy, part, part));
+      }
+    }
+    g.chunk_cat = kernel("fsdp::chunk_cat", copy, p_ * gradient, r_ * whole);
+    g.pre_divide = kernel("aten::div_ pre-divide", elementwise, r_ * whole, r_ * whole);
+    g.post_divide = kernel("aten::div_ post-divide", elementwise, r_ * s, r_ * s);
+    g.copy_reduced = kernel("reduce-scatter of one rank", copy, r_ * s, r_ * s);
+    g.cast_to_master = kernel("aten::to sharded gradient", elementwise, r_ * s, m_ * s);
+    g.accumulate = kernel("aten::add_ sharded gradient", elementwise, 2 * m_ * s, m_ * s);
+    u.zero = kernel("aten::_foreach_zero_", elementwise, 0, m_ * s);
+  }
+
+  void name_collectives(const Unit& u, Fsdp2Group& g) {
+    const bool outer = u.root || u.own_embedding || u.own_head;
+    const auto entry = [&](hw::CollectiveKind kind, hw::Dtype dtype, std::int64_t elements, hw::GroupShape group, Communicator communicator) {
+      const std::string label = std::string(hw::name(kind)) + " " + (outer ? u.name : "block");
+      return builder_.collective({{kind, dtype, hw::bytes_per_element(dtype) * elements, group}, communicator, outer, label});
+    };
+    const std::int64_t whole = u.flat.padded();
+    if (ranks_.shard.ranks() > 1) {
+      g.all_gather = entry(hw::CollectiveKind::all_gather, spec_.precision.param, whole, ranks_.shard, Communicator::shard);
+      g.reduce_scatter = entry(hw::CollectiveKind::reduce_scatter, spec_.precision.reduce, whole, ranks_.shard, Communicator::shard);
+    }
+    if (uses_sub_shard(g)) g.all_gather_sub = entry(hw::CollectiveKind::all_gather, spec_.precision.param, whole, sub_group(), Communicator::sub_shard);
+    if (ranks_.replica.ranks() > 1)
+      g.all_reduce = entry(hw::CollectiveKind::all_reduce, spec_.precision.reduce, u.flat.shard, ranks_.replica, Communicator::replica);
+  }
+
+  /// Consecutive ranks: within a node as far as they fit.
+  [[nodiscard]] hw::GroupShape sub_group() const {
+    const auto ranks = static_cast<std::int32_t>(sub_ranks());
+    const std::int32_t per_node = std::min(ranks, ranks_.shard.ranks_per_node);
+    return {per_node, ranks / per_node};
+  }
+
+  void name_events(const Unit& u, Fsdp2Group& g) {
+    const auto event = [&](const char* what) { return builder_.event(what + u.name + ")"); };
+    g.gathered = event("gathered(");
+    g.copied_out = event("copied out(");
+    g.resharded = event("resharded(");
+    g.reduced = event("reduce-scattered(");
+    g.finished = event("reduced(");
+  }
+
+  const StepSpec& spec_;
+  Builder& builder_;
+  Groups ranks_;
+  std::int64_t p_, r_, m_;
+  Fsdp2Groups result_;
+};
+
+}  // namespace
+
+Fsdp2Groups make_fsdp2_groups(const StepSpec& spec, Builder& builder) { return GroupMaker(spec, builder).make(); }
+
+}  // namespace stepcast::program

@@ -1,0 +1,62 @@
+// Settings that belong to another framework are refused by name. Test of program/framework_rules.cpp.
+#include <doctest/doctest.h>
+
+#include "program/validate.hpp"
+#include "tests/support/specs.hpp"
+
+namespace stepcast::program {
+namespace {
+
+/// The key that the rules name, or nothing.
+template <class Change>
+std::string refused(Framework framework, Change change) {
+  StepSpec spec = test::reference_step();
+  spec.policy.framework = framework;
+  if (framework == Framework::ddp) spec.precision.reduce = spec.precision.master;
+  change(spec);
+  const auto broken = broken_framework_rule(spec);
+  return broken ? broken->key : "";
+}
+
+TEST_CASE("defaults are accepted") {
+  for (const auto framework : {Framework::fsdp1, Framework::fsdp2, Framework::ddp}) CHECK(refused(framework, [](StepSpec&) {}).empty());
+  CHECK(refused(Framework::zero3, [](StepSpec&) {}) == "/policy/framework");
+}
+
+TEST_CASE("settings of the others are refused") {
+  for (const auto framework : {Framework::fsdp2, Framework::ddp}) {
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.backward_prefetch = BackwardPrefetch::none; }) == "/policy/backward_prefetch");
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.forward_prefetch = true; }) == "/policy/forward_prefetch");
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.limit_all_gathers = false; }) == "/policy/limit_all_gathers");
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.use_orig_params = true; }) == "/policy/use_orig_params");
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.sharding = Sharding::shard_grad_op; }) == "/policy/sharding");
+  }
+  for (const auto framework : {Framework::fsdp1, Framework::ddp}) {
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.reshard_after_forward = kKeepAfterForward; }) == "/policy/reshard_after_forward");
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.forward_prefetch_depth = 1; }) == "/policy/forward_prefetch_depth");
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.backward_prefetch_depth = 2; }) == "/policy/backward_prefetch_depth");
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.unshard_embedding_in_backward = false; }) == "/policy/unshard_embedding_in_backward");
+  }
+  for (const auto framework : {Framework::fsdp1, Framework::fsdp2}) {
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.bucket_cap = 1 << 20; }) == "/policy/bucket_cap");
+    CHECK(refused(framework, [](StepSpec& s) { s.policy.gradient_as_bucket_view = true; }) == "/policy/gradient_as_bucket_view");
+  }
+  CHECK(refused(Framework::ddp, [](StepSpec& s) { s.precision.reduce = hw::Dtype::bf16; }) == "/precision/reduce");
+  CHECK(refused(Framework::ddp, [](StepSpec& s) { s.policy.blocks_per_unit = 2; }) == "/policy/wrap");
+}
+
+TEST_CASE("an integer reshards among a part of the shard group that lies evenly over its nodes") {
+  const auto refuses = [](std::int64_t m, hw::GroupShape world) {
+    return !refused(Framework::fsdp2, [&](StepSpec& s) { s.policy.reshard_after_forward = m, s.world = world; }).empty();
+  };
+  CHECK_FALSE(refuses(8, {8, 4}));
+  CHECK_FALSE(refuses(16, {8, 4}));
+  CHECK_FALSE(refuses(2, {8, 4}));
+  CHECK(refuses(32, {8, 4}));  // all of them: true
+  CHECK(refuses(5, {8, 4}));
+  CHECK(refuses(64, {8, 4}));
+  CHECK(refuses(4, {6, 2}));  // 4 divides 12, but not a node's 6
+}
+
+}  // namespace
+}  // namespace stepcast::program
