@@ -47,12 +47,12 @@ struct FixedCosts {
 PriceList price(const program::Program& program, const FixedCosts& costs);
 
 struct Options {
-  std::int32_t ranks = 1;            // 1 = folded: one rank stands for all
-  std::int32_t world_size = 1;       // ranks that the representative stands for
-  std::int32_t record_from_step = 0; // slices and memory samples of earlier steps are not kept
-  bool record_host = true;           // also host slices and memory samples, which only a trace file needs
-  bool memory_limit = true;          // false: device memory is unlimited and the allocator is not run (fixed-cost mode)
-  std::int64_t pool_bytes = 0;       // device memory less what lies outside the pool
+  std::int32_t ranks = 1;             // 1 = folded: one rank stands for all
+  std::int32_t world_size = 1;        // ranks that the representative stands for
+  std::int32_t record_from_step = 0;  // slices and memory samples of earlier steps are not kept
+  bool record_host = true;            // also host slices and memory samples, which only a trace file needs
+  bool memory_limit = true;           // false: device memory is unlimited and the allocator is not run (fixed-cost mode)
+  std::int64_t pool_bytes = 0;        // device memory less what lies outside the pool
   std::int32_t launch_queue_depth = 1024;
   memory::Settings allocator;
   LoaderSettings loader;
@@ -65,6 +65,8 @@ struct OutOfMemory {
   SimTime time{};
   std::int64_t requested = 0, segment = 0, allocated = 0, reserved = 0, limit = 0;
   std::int32_t step = 0;
+  std::int64_t active = 0;                                // allocated, or freed and waiting for other streams
+  std::array<std::int64_t, program::kOwners> by_owner{};  // of `allocated`
 };
 
 struct Result {
@@ -76,8 +78,8 @@ struct Result {
   std::int64_t peak_allocated = 0, peak_active = 0, peak_reserved = 0;
   std::array<std::int64_t, program::kOwners> peak_by_owner{};  // at the moment of peak_allocated
   std::vector<std::int64_t> retries_per_step;
-  std::uint64_t events = 0;           // calls made by hosts and events of the queue
-  trace::Trace trace;                 // of the first rank
+  std::uint64_t events = 0;  // calls made by hosts and events of the queue
+  trace::Trace trace;        // of the first rank
 };
 
 /// All ranks run `program`.
