@@ -11,7 +11,10 @@ inline program::StepSpec spec_of(const OracleSetting& s) {
   program::StepSpec spec;
   spec.model = {.style = program::BlockStyle::llama, .hidden = 64, .layers = s.layers, .heads = 4, .kv_heads = 4, .head_dim = 16, .ffn = 128, .vocab = 256};
   using enum program::Sharding;
-  spec.policy.sharding = s.no_shard ? no_shard : s.hybrid ? (s.shard_grad_op ? hybrid_shard_zero2 : hybrid_shard) : s.shard_grad_op ? shard_grad_op : full_shard;
+  spec.policy.sharding = s.no_shard        ? no_shard
+                         : s.hybrid        ? (s.shard_grad_op ? hybrid_shard_zero2 : hybrid_shard)
+                         : s.shard_grad_op ? shard_grad_op
+                                           : full_shard;
   spec.policy.backward_prefetch = static_cast<program::BackwardPrefetch>(s.prefetch);
   spec.policy.forward_prefetch = s.forward_prefetch;
   spec.policy.limit_all_gathers = s.limiter;
@@ -26,8 +29,8 @@ inline program::StepSpec spec_of(const OracleSetting& s) {
 inline sim::FixedCosts costs_of(const OracleSetting& s) {
   const auto ns = [](std::int64_t n) { return SimTime(n * 1000); };
   sim::FixedCosts costs;
-  costs.phases = {SimTime{}, ns(s.embedding_forward), ns(s.block_forward), ns(s.head_forward), ns(s.head_backward), ns(s.block_backward), ns(s.embedding_backward),
-      ns(s.optimizer)};
+  costs.phases = {SimTime{},           ns(s.embedding_forward), ns(s.block_forward),      ns(s.head_forward),
+                  ns(s.head_backward), ns(s.block_backward),    ns(s.embedding_backward), ns(s.optimizer)};
   costs.all_gather_block = ns(s.gather_block);
   costs.all_gather_root = ns(s.gather_root);
   costs.reduce_scatter_block = ns(s.scatter_block);
