@@ -14,6 +14,15 @@ namespace {
 
 double s(SimTime time) { return to_seconds(time).in(second); }
 
+std::string policy_text(const program::Policy& policy) {
+  const char *framework = spelled(scenarios::kFrameworks, policy.framework), *sharding = spelled(scenarios::kShardings, policy.sharding);
+  if (policy.framework == program::Framework::ddp) return framework;
+  std::string text = fmt::format("{} {}", framework, sharding);
+  if (policy.framework != program::Framework::fsdp2 || policy.reshard_after_forward == program::kReshardAfterForward) return text;
+  if (policy.reshard_after_forward == program::kKeepAfterForward) return text + ", kept after forward";
+  return fmt::format("{}, resharded among {}", text, policy.reshard_after_forward);
+}
+
 ScenarioFacts facts(const scenarios::Scenario& scenario) {
   namespace sc = scenarios;
   ScenarioFacts f;
@@ -21,7 +30,7 @@ ScenarioFacts facts(const scenarios::Scenario& scenario) {
   f.why = scenario.why;
   f.model = scenario.model_name.empty() ? "model" : scenario.model_name;
   f.device = scenario.fixed_costs ? "fixed costs" : scenario.cluster.gpu;
-  f.policy = fmt::format("{} {}", spelled(sc::kFrameworks, scenario.policy.framework), spelled(sc::kShardings, scenario.policy.sharding));
+  f.policy = policy_text(scenario.policy);
   f.precision = hw::name(scenario.precision.param);
   f.recompute = spelled(sc::kRecomputeModes, scenario.recompute.mode);
   f.kernels = scenario.fixed_costs
@@ -109,6 +118,12 @@ void fill_breakdown(const trace::Breakdown& b, Report& r) {
   for (const auto& kernel : b.kernels) r.kernels.push_back({kernel.name, kernel.count, s(kernel.total)});
 }
 
+void add_owners(const std::array<std::int64_t, program::kOwners>& bytes, std::vector<OwnerRow>& rows) {
+  for (std::size_t owner = 0; owner < program::kOwners; ++owner) {
+    if (bytes[owner] > 0) rows.push_back({program::name(static_cast<program::Owner>(owner)), bytes[owner]});
+  }
+}
+
 void fill_memory(const sim::Result& result, Report& r) {
   r.peak_allocated_bytes = result.peak_allocated;
   r.peak_reserved_bytes = result.peak_reserved;
@@ -116,9 +131,7 @@ void fill_memory(const sim::Result& result, Report& r) {
   r.num_device_mallocs = result.memory.device_mallocs;
   r.num_device_frees = result.memory.device_frees;
   r.retries_per_step = result.retries_per_step;
-  for (std::size_t owner = 0; owner < program::kOwners; ++owner) {
-    if (result.peak_by_owner[owner] > 0) r.memory.push_back({program::name(static_cast<program::Owner>(owner)), result.peak_by_owner[owner]});
-  }
+  add_owners(result.peak_by_owner, r.memory);
 }
 
 void add_assumed(const hw::Profile& profile, Report& r) {
@@ -128,7 +141,20 @@ void add_assumed(const hw::Profile& profile, Report& r) {
   }
 }
 
-OutOfMemoryRow out_of_memory(const sim::OutOfMemory& o) { return {o.buffer, o.requested, o.segment, o.allocated, o.reserved, o.limit, o.step, s(o.time)}; }
+OutOfMemoryRow out_of_memory(const sim::OutOfMemory& o) {
+  OutOfMemoryRow row;
+  row.buffer = o.buffer;
+  row.requested_bytes = o.requested;
+  row.segment_bytes = o.segment;
+  row.allocated_bytes = o.allocated;
+  row.reserved_bytes = o.reserved;
+  row.limit_bytes = o.limit;
+  row.step = o.step;
+  row.time_s = s(o.time);
+  row.active_bytes = o.active;
+  add_owners(o.by_owner, row.by_owner);
+  return row;
+}
 
 }  // namespace
 

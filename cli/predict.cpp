@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/report/table.hpp"
 #include "hw_models/input_error.hpp"
 #include "hw_models/profiles.hpp"
 #include "program/build.hpp"
@@ -67,6 +68,9 @@ sim::Options options_of(const scenarios::Scenario& scenario, const hw::CostModel
   return options;
 }
 
+/// Context, NCCL and workspaces take 2 to 4 GiB of a device by library version: this much nearer to the limit, a forecast that a run fits is not sharp.
+constexpr double kNarrowHeadroom = 0.05;
+
 void warn(const sim::Options& options, Prediction& prediction) {
   Report& report = prediction.report;
   const auto& retries = report.retries_per_step;
@@ -76,8 +80,10 @@ void warn(const sim::Options& options, Prediction& prediction) {
                               " retries in the last one): the step runs at the limit of the device's memory");
   }
   if (prediction.scenario.run.steps == 1) report.warnings.push_back("one step only: the step time includes the start-up of the first step");
-  if (ok && options.memory_limit && static_cast<double>(report.peak_reserved_bytes) > 0.95 * static_cast<double>(options.pool_bytes)) {
-    report.warnings.push_back("more than 95 % of the device's memory is reserved: a longer sequence or another library version may run out of it");
+  const double limit = static_cast<double>(report.memory_limit_bytes), headroom = limit - static_cast<double>(report.peak_reserved_bytes);
+  if (ok && options.memory_limit && headroom < kNarrowHeadroom * limit) {
+    report.warnings.push_back("the peak of reserved memory is within 5 % of the limit (" + size_text(headroom) +
+                              " left): retries may appear, and a longer sequence or another library version may run out of memory");
   }
   // A loader that starts with its queues full hides for some steps that it can't keep up.
   const scenarios::Loader& loader = prediction.scenario.loader;
@@ -86,6 +92,17 @@ void warn(const sim::Options& options, Prediction& prediction) {
     report.warnings.push_back(fmt::format(
         "the data loader needs {:.4g} s for the batches of a step, more than the step time: with more steps (/run/steps) it sets the pace", delivery_s));
   }
+}
+
+/// What the pool may reserve, and for an out-of-memory how the device's memory is divided.
+void set_memory_limit(const sim::Options& options, const hw::CostModel* model, Prediction& prediction) {
+  const double fraction = options.allocator.memory_fraction.value_or(1);
+  Report& report = prediction.report;
+  report.memory_limit_bytes = static_cast<std::int64_t>(fraction * static_cast<double>(options.pool_bytes));
+  if (!model) return;
+  report.out_of_memory.outside_pool_bytes = static_cast<std::int64_t>(model->memory_outside_pool().in(byte));
+  report.out_of_memory.device_bytes = options.pool_bytes + report.out_of_memory.outside_pool_bytes;
+  report.out_of_memory.fraction = options.allocator.memory_fraction.has_value();
 }
 
 }  // namespace
@@ -104,7 +121,7 @@ Prediction predict(const scenarios::Scenario& scenario, std::vector<std::string>
   prediction.result.trace.device_name = model ? model->gpu().name : "fixed costs";
   prediction.result.trace.device_memory_bytes = model ? static_cast<std::int64_t>(model->device_memory().in(byte)) : 0;
   prediction.report = make_report(scenario, prediction.program, prediction.result, model ? &*model : nullptr);
-  prediction.report.memory_limit_bytes = options.pool_bytes;
+  set_memory_limit(options, model ? &*model : nullptr, prediction);
   prediction.report.warnings = std::move(warnings);
   warn(options, prediction);
   return prediction;

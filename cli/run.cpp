@@ -7,6 +7,7 @@
 
 #include "cli/command.hpp"
 #include "cli/load.hpp"
+#include "cli/out_of_memory.hpp"
 #include "cli/predict.hpp"
 #include "cli/publish.hpp"
 #include "cli/report/text.hpp"
@@ -27,7 +28,8 @@ Exit exit_of(const Report& report) {
 Exit run(const Options& options) {
   Loaded loaded = load(options.choice);
   if (!options.output.folder.empty()) check_folder(options.output.folder, options.output.force);
-  const Prediction prediction = predict(loaded.scenario, std::move(loaded.warnings));
+  Prediction prediction = predict(loaded.scenario, std::move(loaded.warnings));
+  if (prediction.report.outcome == "out_of_memory") prediction.report.out_of_memory.remedies = remedies(prediction.scenario);
   if (!options.output.folder.empty()) {
     publish(prediction, options.output.folder, options.output.force);
     std::fprintf(stderr, "stepcast: wrote the report%s to %s\n", prediction.report.outcome == "ok" ? " and the trace" : "", options.output.folder.c_str());

@@ -31,15 +31,11 @@ std::vector<program::Unit> units_of(const scenarios::Scenario& scenario) {
   return program::make_units(scenarios::step_spec(scenario), builder);
 }
 
-std::int64_t unit_parameters(const program::ModelShape& model, const program::Unit& unit) {
-  return unit.root ? program::root_parameters(model) : unit.block_count * program::parameters_per_block(model);
-}
-
 /// Sizes of a unit in bytes: what each rank owns of the master copy, and the gathered parameters.
 Json unit_json(const scenarios::Scenario& scenario, const program::Unit& unit) {
   return {{"name", unit.name},
           {"blocks", unit.block_count},
-          {"parameters", unit_parameters(scenario.model, unit)},
+          {"parameters", unit.parameters},
           {"tensors", unit.tensors},
           {"shard_elements", unit.flat.shard},
           {"shard_bytes", unit.flat.shard * hw::bytes_per_element(scenario.precision.master)},

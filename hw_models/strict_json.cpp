@@ -168,6 +168,8 @@ bool Reader::is_word(std::string_view key, std::string_view word) {
   return found.is_string() && found.get_ref<const std::string&>() == word;
 }
 
+bool Reader::is_boolean(std::string_view key) const { return has(key) && object_->find(key)->is_boolean(); }
+
 Reader Reader::object(std::string_view key) { return {value(key), origin_, pointer_to(key)}; }
 
 std::vector<Reader> Reader::objects(std::string_view key) {

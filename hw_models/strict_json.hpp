@@ -108,6 +108,7 @@ class Reader {
   std::optional<Reader> maybe_object(std::string_view key) { return has(key) ? std::optional(object(key)) : std::nullopt; }
   /// True, and the key counts as read, if its value is the text `word` (e.g. "none").
   bool is_word(std::string_view key, std::string_view word);
+  [[nodiscard]] bool is_boolean(std::string_view key) const;
 
   /// Keys that nobody asked for, for formats whose unknown keys are worth a warning only.
   [[nodiscard]] std::vector<std::string> unread() const;

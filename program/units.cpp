@@ -80,10 +80,9 @@ class UnitMaker {
   void finish(Unit& unit, const std::vector<ParameterTensor>& tensors) {
     unit.tensors = static_cast<std::uint32_t>(tensors.size());
     unit.flat = flatten(tensors, groups_.shard.ranks(), spec_.policy.use_orig_params, spec_.precision.param);
-    std::int64_t parameter_elements = 0;
-    for (const ParameterTensor& tensor : tensors) parameter_elements += tensor.elements;
+    for (const ParameterTensor& tensor : tensors) unit.parameters += tensor.elements;
     name_buffers(unit);
-    name_kernels(unit, parameter_elements);
+    name_kernels(unit);
     name_collectives(unit);
   }
 
@@ -105,14 +104,14 @@ class UnitMaker {
     u.reduced = buffer(".reduced", r_ * s, Owner::reduction);
   }
 
-  void name_kernels(Unit& u, std::int64_t parameter_elements) {
+  void name_kernels(Unit& u) {
     const std::int64_t n = u.flat.elements, s = u.flat.shard, padded = u.flat.padded();
     const auto kernel = [&](const char* op, hw::MemoryClass memory, std::int64_t read, std::int64_t write) {
       return builder_.kernel(memory_bound(memory, read, write), op, memory == hw::MemoryClass::copy ? "copy_kernel" : "vectorized_elementwise_kernel");
     };
     using enum hw::MemoryClass;
     u.cast_shard = kernel("FSDP cast shard to low precision", elementwise, m_ * s, p_ * s);
-    u.concat = kernel("SplitWithSizesBackward cat", copy, p_ * parameter_elements, p_ * n);
+    u.concat = kernel("SplitWithSizesBackward cat", copy, p_ * u.parameters, p_ * n);
     u.accumulate_flat = kernel("AccumulateGrad add_", elementwise, 2 * p_ * n, p_ * n);
     u.cast_to_reduce = kernel("FSDP cast gradient to reduce type", elementwise, p_ * n, r_ * n);
     u.pad = kernel("FSDP pad gradient", copy, r_ * n, r_ * padded);

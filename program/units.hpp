@@ -16,7 +16,8 @@ struct Unit {
   std::string name;         // "b3", "root"
   std::int32_t index = -1;  // first block; -1 for the root
   std::int64_t first_block = 0, block_count = 0;
-  std::uint32_t tensors = 0;  // parameter tensors that the hooks point at buffers
+  std::uint32_t tensors = 0;    // parameter tensors that the hooks point at buffers
+  std::int64_t parameters = 0;  // their elements, without padding
   FlatParameter flat;
   bool root = false;
   bool own_embedding = false, own_head = false;  // the unit is the embedding's (with positions), or the head's (with the final norm), alone

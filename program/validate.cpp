@@ -41,8 +41,8 @@ void check_batch(const StepSpec& spec) {
 }
 
 void check_policy(const StepSpec& spec) {
-  in_range(spec.policy.forward_prefetch_depth, 0, spec.model.layers, "/policy/forward_prefetch_depth");
-  in_range(spec.policy.backward_prefetch_depth, 1, spec.model.layers, "/policy/backward_prefetch_depth");
+  in_range(spec.policy.forward_prefetch_depth, 0, 4096, "/policy/forward_prefetch_depth");
+  in_range(spec.policy.backward_prefetch_depth, 1, 4096, "/policy/backward_prefetch_depth");
   in_range(spec.policy.reshard_after_forward, 0, 1 << 16, "/policy/reshard_after_forward");
   in_range(spec.policy.bucket_cap.value_or(1), 1, std::int64_t{1} << 47, "/policy/bucket_cap");
   in_range(spec.policy.blocks_per_unit, 1, spec.model.layers, "/policy/blocks_per_unit");

@@ -37,6 +37,13 @@ class FieldReader {
     reader_.maybe(key, value, table);
   }
 
+  /// false, true or a count of at least 2: the integers 0, 1 and the count.
+  template <class I>
+  void flag_or_count(const char* key, I& value, std::int64_t max) {
+    if (reader_.is_boolean(key)) value = reader_.boolean(key) ? 1 : 0;
+    else count(key, value, 2, max);
+  }
+
   /// Optionals: `word` ("none", "profile") is the text for an absent value.
   template <class I>
   void count_or(const char* key, std::optional<I>& value, const char* word, std::int64_t min, std::int64_t max) {
@@ -88,6 +95,12 @@ class FieldWriter {
   template <class E, class Table>
   void choice(const char* key, E value, const Table& table) {
     object_[key] = spelled(table, value);
+  }
+
+  template <class I>
+  void flag_or_count(const char* key, const I& value, std::int64_t) {
+    if (value < 2) object_[key] = value == 1;
+    else object_[key] = value;
   }
 
   template <class I>

@@ -79,6 +79,14 @@ void read_batch(Reader& root, bool fixed_costs, program::Batch& batch) {
   read_section(root, "batch", batch);
 }
 
+/// DDP reduces gradients in the type of the parameters.
+void read_precision(Reader& root, Scenario& scenario) {
+  const auto reader = root.maybe_object("precision");
+  const bool own_reduce = reader && reader->has("reduce");
+  read_section(root, "precision", scenario.precision);
+  if (scenario.policy.framework == program::Framework::ddp && !own_reduce) scenario.precision.reduce = scenario.precision.master;
+}
+
 Scenario read_sections(Reader& root, const Reader::Origin& origin) {
   Scenario scenario;
   root.maybe("name", scenario.name);
@@ -91,7 +99,7 @@ Scenario read_sections(Reader& root, const Reader::Origin& origin) {
   read_cluster(root, fixed_costs, origin, scenario.cluster);
   read_section(root, "policy", scenario.policy);
   read_batch(root, fixed_costs, scenario.batch);
-  read_section(root, "precision", scenario.precision);
+  read_precision(root, scenario);
   read_section(root, "recompute", scenario.recompute);
   read_section(root, "kernels", scenario.kernels);
   read_section(root, "optimizer", scenario.optimizer);

@@ -57,6 +57,12 @@ void describe(Io& io, program::Policy& policy) {
   io.choice("wrap", policy.wrap, kWraps);
   io.count("blocks_per_unit", policy.blocks_per_unit, 1, kMaxLayers);
   io.count("min_unit_parameters", policy.min_unit_parameters, 1, kMaxUnitParameters);
+  io.flag_or_count("reshard_after_forward", policy.reshard_after_forward, kMaxRanks);
+  io.count("forward_prefetch_depth", policy.forward_prefetch_depth, 0, kMaxLayers);
+  io.count("backward_prefetch_depth", policy.backward_prefetch_depth, 1, kMaxLayers);
+  io.flag("unshard_embedding_in_backward", policy.unshard_embedding_in_backward);
+  io.size_or("bucket_cap", policy.bucket_cap, "default", 1, kMaxMemory);
+  io.flag("gradient_as_bucket_view", policy.gradient_as_bucket_view);
 }
 
 template <class Io>

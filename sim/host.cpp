@@ -240,9 +240,11 @@ void Engine::take_batch(Rank& rank) {
 
 void Engine::run_out_of_memory(const Rank& rank, const Op& op, const memory::Outcome& outcome) {
   const auto& statistics = rank.memory->allocator.statistics();
+  const double fraction = options_.allocator.memory_fraction.value_or(1);
+  const auto limit = static_cast<std::int64_t>(fraction * static_cast<double>(options_.pool_bytes));
   result_.outcome = Outcome::out_of_memory;
-  result_.out_of_memory = {program_.buffers[op.id].label, rank.host.time,      program_.buffers[op.id].bytes, outcome.segment_bytes,
-                           statistics.allocated,          statistics.reserved, options_.pool_bytes,           std::max(rank.host.step, 0)};
+  result_.out_of_memory = {program_.buffers[op.id].label, rank.host.time, program_.buffers[op.id].bytes, outcome.segment_bytes, statistics.allocated,
+                           statistics.reserved,           limit,          std::max(rank.host.step, 0),   statistics.active,     rank.memory->by_owner};
   stopped_ = true;
 }
 

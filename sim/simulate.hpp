@@ -65,6 +65,8 @@ struct OutOfMemory {
   SimTime time{};
   std::int64_t requested = 0, segment = 0, allocated = 0, reserved = 0, limit = 0;
   std::int32_t step = 0;
+  std::int64_t active = 0;                                // allocated, or freed and waiting for other streams
+  std::array<std::int64_t, program::kOwners> by_owner{};  // of `allocated`
 };
 
 struct Result {

@@ -1,6 +1,7 @@
 // A report as JSON: the fixed names of docs/report.md, in their order. Test: tests/unit/report_test.cpp.
 #include <nlohmann/json.hpp>
 
+#include "cli/report/out_of_memory.hpp"
 #include "cli/report/report.hpp"
 
 namespace stepcast::cli {
@@ -67,17 +68,6 @@ Json assumptions_json(const Report& r) {
   return rows;
 }
 
-Json out_of_memory_json(const OutOfMemoryRow& o) {
-  return {{"buffer", o.buffer},
-          {"requested_bytes", o.requested_bytes},
-          {"segment_bytes", o.segment_bytes},
-          {"allocated_bytes", o.allocated_bytes},
-          {"reserved_bytes", o.reserved_bytes},
-          {"limit_bytes", o.limit_bytes},
-          {"step", o.step},
-          {"time_s", o.time_s}};
-}
-
 }  // namespace
 
 Json to_json(const Report& r) {
@@ -99,6 +89,7 @@ Json to_json(const Report& r) {
   j["peak_allocated_bytes"] = r.peak_allocated_bytes;
   j["peak_reserved_bytes"] = r.peak_reserved_bytes;
   j["memory_limit_bytes"] = r.memory_limit_bytes;
+  j["memory_headroom_bytes"] = r.memory_limit_bytes > 0 ? Json(r.memory_limit_bytes - r.peak_reserved_bytes) : Json(nullptr);
   j["num_alloc_retries"] = r.num_alloc_retries;
   j["retries_per_step"] = r.retries_per_step;
   j["num_device_mallocs"] = r.num_device_mallocs;

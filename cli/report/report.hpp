@@ -45,11 +45,24 @@ struct AssumedConstant {
   double value = 0;  // SI
 };
 
+/// A change of settings that was simulated because the scenario doesn't fit.
+struct Remedy {
+  std::vector<std::string> sets;  // "/batch/micro_batch=2"
+  std::string what;               // in words
+  std::string outcome;            // ok, out_of_memory, deadlock, or why it can't be simulated
+  double step_time_s = 0, tokens_per_s_per_gpu = 0;
+  std::int64_t peak_reserved_bytes = 0, headroom_bytes = 0, retries_per_step = 0;
+};
+
 struct OutOfMemoryRow {
   std::string buffer;
   std::int64_t requested_bytes = 0, segment_bytes = 0, allocated_bytes = 0, reserved_bytes = 0, limit_bytes = 0;
   std::int32_t step = 0;
   double time_s = 0;
+  std::int64_t active_bytes = 0, device_bytes = 0, outside_pool_bytes = 0;  // outside_pool_bytes: context, NCCL, workspaces
+  bool fraction = false;                                                    // a memory_fraction sets the limit
+  std::vector<OwnerRow> by_owner{};                                         // what held allocated_bytes
+  std::vector<Remedy> remedies{};                                           // nearest first
 };
 
 struct ScenarioFacts {
@@ -65,8 +78,8 @@ struct Report {
   double model_flops_per_step = 0, hardware_flops_per_step = 0, executed_flops_per_step = 0;  // per GPU
   double peak_flops = 0;                                                                      // of the device, in the parameters' type
   std::string flops_convention;
-  bool has_peak = true;  // fixed-cost mode knows no device: mfu and hfu are null
-  std::int64_t peak_allocated_bytes = 0, peak_reserved_bytes = 0, memory_limit_bytes = 0;
+  bool has_peak = true;                                                                    // fixed-cost mode knows no device: mfu and hfu are null
+  std::int64_t peak_allocated_bytes = 0, peak_reserved_bytes = 0, memory_limit_bytes = 0;  // headroom: limit - peak reserved
   std::int64_t num_alloc_retries = 0, num_device_mallocs = 0, num_device_frees = 0;
   std::vector<std::int64_t> retries_per_step;
   double compute_s = 0, comm_s = 0, exposed_comm_s = 0, overlap_fraction = 0, idle_s = 0, data_wait_s = 0, host_blocked_s = 0;

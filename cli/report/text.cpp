@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/report/out_of_memory.hpp"
 #include "cli/report/table.hpp"
 
 namespace stepcast::cli {
@@ -28,6 +29,9 @@ std::string summary(const Report& r) {
   if (r.memory_limit_bytes > 0) {
     table.add({"peak allocated", size_text(static_cast<double>(r.peak_allocated_bytes)), "peak reserved",
                fmt::format("{} of {}", size_text(static_cast<double>(r.peak_reserved_bytes)), size_text(static_cast<double>(r.memory_limit_bytes)))});
+    const std::int64_t headroom = r.memory_limit_bytes - r.peak_reserved_bytes;
+    table.add({"headroom", size_text(static_cast<double>(headroom)), "of the limit",
+               percent_text(static_cast<double>(headroom) / static_cast<double>(r.memory_limit_bytes))});
     table.add(
         {"allocation retries", count_text(static_cast<double>(r.num_alloc_retries)), "device mallocs", count_text(static_cast<double>(r.num_device_mallocs))});
   }
@@ -121,16 +125,6 @@ std::string list(const char* title, const std::vector<std::string>& lines) {
   return lines.empty() ? "" : title + text;
 }
 
-std::string out_of_memory(const Report& r) {
-  const OutOfMemoryRow& o = r.out_of_memory;
-  const auto size = [](std::int64_t bytes) { return size_text(static_cast<double>(bytes)); };
-  return fmt::format(
-      "OUT OF MEMORY in step {} at {}: {} asks for {} (a segment of {}); {} allocated, {} reserved, {} available to the pool\n"
-      "  reserved but not allocated: {}\n",
-      o.step, time_text(o.time_s), o.buffer, size(o.requested_bytes), size(o.segment_bytes), size(o.allocated_bytes), size(o.reserved_bytes),
-      size(o.limit_bytes), size(o.reserved_bytes - o.allocated_bytes));
-}
-
 }  // namespace
 
 std::string headline(const ScenarioFacts& s) {
@@ -144,7 +138,7 @@ std::string to_text(const Report& r) {
   if (!r.scenario.why.empty()) text += wrapped(r.scenario.why, 2);
   std::vector<std::string> parts;
   if (r.outcome == "ok") parts = {summary(r), where_time_goes(r), phases(r), collectives(r), memory(r), kernels(r)};
-  else if (r.outcome == "out_of_memory") parts = {out_of_memory(r), memory(r)};
+  else if (r.outcome == "out_of_memory") parts = {out_of_memory_text(r.out_of_memory)};
   else parts = {list("DEADLOCK: who waits for what\n", r.deadlock)};
   parts.insert(parts.end(), {list("Warnings\n", r.warnings), r.outcome == "ok" ? conventions(r) : "", assumptions(r)});
   for (const std::string& part : parts) {

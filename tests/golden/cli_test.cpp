@@ -243,7 +243,15 @@ TEST_CASE("out of memory is a result: exit code 4, with the request that failed"
   CHECK(j["step_time_s"].is_null());
   CHECK(j["out_of_memory"]["requested_bytes"].get<std::int64_t>() > 0);
   CHECK(fs::exists(place / "out/report.json"));
-  CHECK(has(place.run("run 7b-32xa100 --set /batch/micro_batch=64").out, "OUT OF MEMORY"));
+  const Json& oom = j["out_of_memory"];
+  CHECK(has(oom["message"], "CUDA out of memory. Tried to allocate "));
+  CHECK(oom["by_owner"]["activations"].get<std::int64_t>() > oom["limit_bytes"].get<std::int64_t>() / 2);
+  bool fits = false;
+  for (const Json& remedy : oom["remedies"]) fits = fits || (remedy["outcome"] == "ok" && remedy["set"][0] == "/batch/micro_batch=2");
+  CHECK(fits);
+  const std::string text = place.run("run 7b-32xa100 --set /batch/micro_batch=64").out;
+  for (const char* part : {"OUT OF MEMORY", "PyTorch would say:", "What held the memory", "What would fit", "/batch/micro_batch=2 /batch/grad_accum=32"})
+    CHECK_MESSAGE(has(text, part), part);
 }
 
 TEST_CASE("a loader that can't keep up is told, and a slow one waits for data") {

@@ -11,7 +11,10 @@ inline program::StepSpec spec_of(const OracleSetting& s) {
   program::StepSpec spec;
   spec.model = {.style = program::BlockStyle::llama, .hidden = 64, .layers = s.layers, .heads = 4, .kv_heads = 4, .head_dim = 16, .ffn = 128, .vocab = 256};
   using enum program::Sharding;
-  spec.policy.sharding = s.no_shard ? no_shard : s.hybrid ? (s.shard_grad_op ? hybrid_shard_zero2 : hybrid_shard) : s.shard_grad_op ? shard_grad_op : full_shard;
+  spec.policy.sharding = s.no_shard        ? no_shard
+                         : s.hybrid        ? (s.shard_grad_op ? hybrid_shard_zero2 : hybrid_shard)
+                         : s.shard_grad_op ? shard_grad_op
+                                           : full_shard;
   spec.policy.backward_prefetch = static_cast<program::BackwardPrefetch>(s.prefetch);
   spec.policy.forward_prefetch = s.forward_prefetch;
   spec.policy.limit_all_gathers = s.limiter;

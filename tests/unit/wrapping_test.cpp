@@ -46,6 +46,7 @@ TEST_CASE("the whole model as one unit: one gather at the start, one reduction a
   REQUIRE(units.size() == 1);
   CHECK(units[0].flat.elements == parameters(spec.model));
   CHECK(units[0].tensors == 4 * 9 + 3);
+  CHECK(units[0].parameters == parameters(spec.model));
 }
 
 TEST_CASE("by size: blocks of 202,383,360 parameters joined until a unit has enough") {
