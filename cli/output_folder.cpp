@@ -44,7 +44,7 @@ OutputFolder::~OutputFolder() {
 }
 
 fs::path OutputFolder::staged_path(const std::string& name) {
-  const fs::path temporary = folder_ / ("." + name + "." + std::to_string(getpid()));
+  fs::path temporary = folder_ / ("." + name + "." + std::to_string(getpid()));
   staged_.emplace_back(temporary, folder_ / name);
   return temporary;
 }

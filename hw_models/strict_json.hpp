@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -135,6 +136,7 @@ std::string pointer_part(std::string_view key);
 template <class Table>
 auto Reader::enumeration(std::string_view key, const Table& table) {
   std::vector<const char*> names;
+  names.reserve(std::size(table));
   for (const auto& entry : table) names.push_back(entry.name);
   return table[choice(key, names)].value;
 }

@@ -14,6 +14,7 @@ LayerMode block_mode(const StepSpec& spec) {
 
 std::vector<BufferId> select(const std::vector<BufferId>& buffers, const std::vector<Slot>& slots) {
   std::vector<BufferId> result;
+  result.reserve(slots.size());
   for (const Slot slot : slots) result.push_back(buffers[slot]);
   return result;
 }

@@ -33,7 +33,7 @@ void Engine::run_host(Rank& rank) {
 bool Engine::next_range(Rank& rank) {
   Host& host = rank.host;
   if (recorded(rank) && host.step >= 0) recorder_.leave_step(host.time);
-  const auto next = static_cast<std::size_t>(host.step + 1);
+  const auto next = static_cast<std::size_t>(std::int64_t{host.step} + 1);
   if (next == rank.program->steps.size()) {
     host.state = Host::State::finished;
     --unfinished_;

@@ -74,6 +74,7 @@ std::vector<std::int32_t> group_ranks(const hw::GroupShape& group, std::int32_t 
   const std::int32_t stride = filled ? 1 : world_size / size;
   const std::int32_t first = filled ? rank / size * size : rank % stride;
   std::vector<std::int32_t> ranks;
+  ranks.reserve(static_cast<std::size_t>(size));
   for (std::int32_t i = 0; i < size; ++i) ranks.push_back(first + i * stride);
   return ranks;
 }

@@ -127,7 +127,7 @@ std::vector<std::size_t> Layer::recomputed_launches() const {
 void Layer::find_survivors() {
   const std::vector<Uses> again = uses(recomputed_);
   survives_.assign(tensors_.size(), false);
-  for (Slot slot = 0; slot < tensors_.size(); ++slot) {
+  for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
     const bool rebuilt = again[slot].first_write >= 0 && again[slot].first_write == forward_uses_[slot].first_write;
     survives_[slot] = taken_here(slot) && tensors_[slot].lives == Lives::here && ((saved(slot) && !dropped(slot)) || (again[slot].last_use >= 0 && !rebuilt));
     if (mode_.recompute && survives_[slot] && rebuilt) throw std::logic_error("layer '" + name_ + "' recomputes '" + tensors_[slot].name + "', which it has");
@@ -155,7 +155,7 @@ template <typename Alloc, typename Free>
 Layer::Plan Layer::plan_with_held(std::span<const std::size_t> launches, Alloc takes, Free gives_back) const {
   Plan result = plan(launches, takes, [&](Slot slot) { return gives_back(slot) && !tensors_[slot].held; });
   const std::vector<Uses> range = uses(launches);
-  for (Slot slot = 0; slot < tensors_.size(); ++slot) {
+  for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
     if (tensors_[slot].held && range[slot].first_write >= 0 && gives_back(slot)) result.push_back({Action::Kind::free, slot});
   }
   return result;
@@ -195,7 +195,7 @@ std::size_t Layer::begin_of(std::size_t launch, const Plan& plan) {
 
 /// The caller holds the layer's input until the layer returns; a checkpointed layer holds it until its backward is done.
 void Layer::free_inputs(Plan& plan) const {
-  for (Slot slot = 0; slot < tensors_.size(); ++slot) {
+  for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
     const bool only_forward = forward_uses_[slot].last_use >= 0 && backward_uses_[slot].last_use < 0;
     if (tensors_[slot].lives == Lives::input && only_forward) plan.push_back({Action::Kind::free, slot});
   }
@@ -209,13 +209,13 @@ std::vector<BufferId> Layer::instance(std::string_view instance_name, std::span<
   };
   if (shared_.empty()) {
     shared_.resize(tensors_.size(), kNoBuffer);
-    for (Slot slot = 0; slot < tensors_.size(); ++slot) {
+    for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
       if (shared(slot)) shared_[slot] = buffer(name_, tensors_[slot]);
     }
   }
   std::vector<BufferId> buffers = shared_;
   for (const Given& outer : given) buffers[outer.slot] = outer.buffer;
-  for (Slot slot = 0; slot < tensors_.size(); ++slot) {
+  for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
     if (buffers[slot] == kNoBuffer) buffers[slot] = buffer(instance_name, tensors_[slot]);
   }
   return buffers;
