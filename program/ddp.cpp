@@ -31,7 +31,7 @@ std::vector<Unit> make_ddp_units(const StepSpec& spec, Builder& builder) {
     u.first_block = b;
     u.block_count = u.root ? 0 : 1;
     for (const ParameterTensor& tensor : tensors_of(u, spec.model)) u.flat.shard += tensor.elements, ++u.tensors;
-    u.flat.elements = u.flat.shard;
+    u.flat.elements = u.parameters = u.flat.shard;
     const auto buffer = [&](const char* what, std::int64_t element, Owner owner) { return builder.buffer(u.name + what, element * u.flat.shard, owner); };
     u.master = buffer(".master", m, Owner::parameters);
     u.exp_avg = buffer(".exp_avg", m, Owner::optimizer);

@@ -83,13 +83,16 @@ class GroupMaker {
     Unit& unit = wrapped.unit;
     unit.tensors = static_cast<std::uint32_t>(wrapped.tensors.size());
     unit.flat.ranks = ranks_.shard.ranks();
-    for (const ParameterTensor& tensor : wrapped.tensors) unit.flat.shard += shard_elements(tensor, unit.flat.ranks);
+    for (const ParameterTensor& tensor : wrapped.tensors) {
+      unit.parameters += tensor.elements;
+      unit.flat.shard += shard_elements(tensor, unit.flat.ranks);
+    }
     unit.flat.elements = unit.flat.padded();
     Fsdp2Group group;
     group.reshards_after_forward = !unit.root && !unit.own_head && spec_.policy.reshard_after_forward != kKeepAfterForward;
     group.unshards_in_backward = !unit.own_embedding || spec_.policy.unshard_embedding_in_backward;
     name_buffers(unit, group, wrapped.tensors);
-    name_kernels(unit, group, wrapped.tensors);
+    name_kernels(unit, group);
     name_collectives(unit, group);
     name_events(unit, group);
     result_.units.push_back(std::move(unit));
@@ -124,11 +127,9 @@ class GroupMaker {
     return builder_.kernel(shape, op, memory == hw::MemoryClass::copy ? "copy_kernel" : "vectorized_elementwise_kernel");
   }
 
-  void name_kernels(Unit& u, Fsdp2Group& g, const std::vector<ParameterTensor>& tensors) {
+  void name_kernels(Unit& u, Fsdp2Group& g) {
     using enum hw::MemoryClass;
     const std::int64_t s = u.flat.shard, whole = u.flat.padded();
-    std::int64_t gradient = 0;
-    for (const ParameterTensor& tensor : tensors) gradient += tensor.elements;
     g.cast = kernel("aten::_foreach_copy_ cast shards", elementwise, m_ * s, p_ * s);
     g.copy_in = kernel("fsdp::all_gather_copy_in", copy, p_ * s, p_ * s);
     g.copy_out = kernel("fsdp::split_with_sizes_copy", copy, p_ * whole, p_ * whole);
@@ -139,7 +140,7 @@ class GroupMaker {
         g.clones.push_back(kernel("aten::clone post-forward shard", copy, part, part));
       }
     }
-    g.chunk_cat = kernel("fsdp::chunk_cat", copy, p_ * gradient, r_ * whole);
+    g.chunk_cat = kernel("fsdp::chunk_cat", copy, p_ * u.parameters, r_ * whole);
     g.pre_divide = kernel("aten::div_ pre-divide", elementwise, r_ * whole, r_ * whole);
     g.post_divide = kernel("aten::div_ post-divide", elementwise, r_ * s, r_ * s);
     g.copy_reduced = kernel("reduce-scatter of one rank", copy, r_ * s, r_ * s);

@@ -8,3 +8,4 @@ stepcast_test(frameworks
   LINK stepcast_program nlohmann_json::nlohmann_json)
 # GCC 12 sees an array bound inside std::map of the JSON parser that isn't there.
 set_source_files_properties(unit/fsdp2_test.cpp PROPERTIES COMPILE_OPTIONS -Wno-array-bounds)
+stepcast_test(frameworks_forecast model/frameworks_forecast_test.cpp LINK stepcast_cli)

@@ -179,11 +179,9 @@ TEST_CASE("sizes whose products would overflow are refused") {
 }
 
 TEST_CASE("what is not supported yet is refused, never ignored") {
-  const std::vector<std::string> future = {"/policy/framework=zero1",   "/policy/framework=zero3",
-                                           "/policy/cpu_offload=true",  "/kernels/set=native",    "/precision/param=fp8",
-                                           "/model/experts=8",          "/model/positions=alibi", "/model/sliding_window=4096",
-                                           "/cluster/fabric=roce",      "/cluster/nvlink=none",   "/loader/pin_memory=false",
-                                           "/loader/non_blocking=false"};
+  const std::vector<std::string> future = {"/policy/framework=zero1", "/policy/framework=zero3", "/policy/cpu_offload=true", "/kernels/set=native",
+                                           "/precision/param=fp8",    "/model/experts=8",        "/model/positions=alibi",   "/model/sliding_window=4096",
+                                           "/cluster/fabric=roce",    "/cluster/nvlink=none",    "/loader/pin_memory=false", "/loader/non_blocking=false"};
   for (const std::string& set : future) {
     CAPTURE(set);
     CHECK(refusal({set}).find("not supported yet") != std::string::npos);
