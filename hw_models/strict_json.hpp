@@ -6,11 +6,11 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -40,7 +40,9 @@ class AdamW {
   void for_loop();
   void pass(const Pass& pass, const std::vector<Group>& groups);
   [[nodiscard]] std::vector<Group> groups(std::size_t tensor_lists) const;
-  [[nodiscard]] std::uint32_t tensors(const Unit& unit) const { return spec_.policy.framework == Framework::fsdp1 && !spec_.policy.use_orig_params ? 1 : unit.tensors; }
+  [[nodiscard]] std::uint32_t tensors(const Unit& unit) const {
+    return spec_.policy.framework == Framework::fsdp1 && !spec_.policy.use_orig_params ? 1 : unit.tensors;
+  }
   [[nodiscard]] KernelId kernel(const char* op, std::int64_t read_elements, std::int64_t write_elements) const;
 
   const StepSpec& spec_;
