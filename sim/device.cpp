@@ -26,14 +26,14 @@ void Engine::handle(const Event& event) {
   switch (event.kind()) {
     case EventKind::host: run_host(ranks_[target]); return;
     case EventKind::collective_end:
-      if (groups_[target].order == event.order) end_collective(target);
+      if (groups_[target].order == event.order()) end_collective(target);
       return;
     case EventKind::kernel_end:
     case EventKind::stream_arrival: break;
   }
   Rank& rank = ranks_[target / program::kStreams];
   const auto s = static_cast<std::uint32_t>(target % program::kStreams);
-  if (rank.streams[s].order != event.order) return;
+  if (rank.streams[s].order != event.order()) return;
   if (event.kind() == EventKind::kernel_end) {
     end_kernel(rank, s);
   } else {

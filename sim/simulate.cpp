@@ -51,7 +51,7 @@ Result Engine::run() {
   }
   while (!queue_.empty() && !stopped_) {
     const Event event = queue_.pop();
-    now_ = SimTime(event.time);
+    now_ = SimTime(event.time());
     ++result_.events;
     handle(event);
   }

@@ -81,7 +81,7 @@ void event_queue_hold(benchmark::State& state) {
   for (auto _ : state) {
     const sim::Event event = queue.pop();
     if (--left == 0) state.SkipWithError("sequence numbers are used up");
-    benchmark::DoNotOptimize(queue.push(later(event.time), sim::EventKind::kernel_end, event.target()));
+    benchmark::DoNotOptimize(queue.push(later(event.time()), sim::EventKind::kernel_end, event.target()));
   }
   state.SetItemsProcessed(state.iterations());
 }

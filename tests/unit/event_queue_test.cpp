@@ -35,7 +35,7 @@ TEST_CASE("the heap sorts ten thousand pseudo-random events") {
   std::stable_sort(expected.begin(), expected.end(), [](auto a, auto b) { return a.first < b.first; });
   for (const auto& [time, target] : expected) {
     const sim::Event event = queue.pop();
-    REQUIRE(event.time == time);
+    REQUIRE(event.time() == time);
     REQUIRE(event.target() == target);
   }
 }
