@@ -58,6 +58,7 @@ class Builder {
     program_.operands.reserve(operands);
   }
   [[nodiscard]] Program& program() { return program_; }
+  [[nodiscard]] const Program& program() const { return program_; }
 
  private:
   Op& push(OpKind kind, Stream stream, std::uint32_t id, hw::HostWork work = hw::HostWork::none) {

@@ -2,6 +2,7 @@
 #include "program/ddp.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 namespace stepcast::program {
@@ -55,14 +56,13 @@ std::vector<std::vector<std::size_t>> assign_buckets(std::span<const std::int64_
   return buckets;
 }
 
-Ddp::Ddp(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work)
-    : spec_(spec), builder_(builder), units_(units), work_(work), tail_(builder.event("tail of compute")) {
+Ddp::Ddp(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work) : TrainingStep(spec, builder, work), units_(units), hooks_(builder) {
   name_parameters();
   name_buckets();
-  for (Parameter& p : parameters_) by_buffer_.resize(std::max(by_buffer_.size(), std::size_t{p.produced} + 1), kNone);
-  for (std::size_t i = 0; i < parameters_.size(); ++i) by_buffer_[parameters_[i].produced] = i;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) hooks_.watch(i, parameters_[i].produced);
   const std::int64_t from = hw::bytes_per_element(spec.precision.master), to = hw::bytes_per_element(spec.precision.param);
   for (const Unit& unit : units) {
+    name_unit(unit.name, unit.index);
     std::vector<KernelId>& kernels = casts_.emplace_back();
     for (const ParameterTensor& tensor : tensors_of(unit, spec.model)) {
       const hw::KernelShape shape = memory_bound(hw::MemoryClass::elementwise, from * tensor.elements, to * tensor.elements);
@@ -122,36 +122,51 @@ Ddp::Parameter Ddp::parameter(BufferId produced) {
 
 /// With fixed costs each unit has one bucket.
 void Ddp::name_buckets() {
+  if (!scheduled_only()) {
+    std::vector<std::size_t> order(parameters_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    return fill_buckets(order, spec_.policy.bucket_cap.value_or(kFirstBucket), "");
+  }
   const std::int64_t m = hw::bytes_per_element(spec_.precision.master);
-  const auto add = [&](std::int64_t bytes, std::size_t size, bool outer) {
-    const std::string name = std::string("bucket").append(std::to_string(buckets_.size()));
-    Bucket bucket;
-    bucket.memory = builder_.buffer(name, bytes, Owner::reduction);
-    bucket.all_reduce =
-        builder_.collective({{hw::CollectiveKind::all_reduce, spec_.precision.master, bytes, spec_.world}, Communicator::shard, outer, "all_reduce bucket"});
-    bucket.reduced = builder_.event("reduced(" + name + ")");
-    bucket.size = bucket.pending = size;
-    buckets_.push_back(bucket);
-  };
-  if (scheduled_only()) {
-    for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit) add(m * unit->flat.elements, 1, unit->root);
-    std::rotate(buckets_.begin(), buckets_.begin() + 1, buckets_.end());  // the root's last
-    return;
-  }
+  for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit) add_bucket("bucket of " + unit->name, m * unit->flat.elements, 1, unit->root);
+  std::rotate(buckets_.begin(), buckets_.begin() + 1, buckets_.end());  // the root's last
+}
+
+void Ddp::fill_buckets(std::span<const std::size_t> order, std::int64_t first_cap, const char* suffix) {
+  buckets_.clear();
   std::vector<std::int64_t> bytes;
-  for (const Parameter& parameter : parameters_) bytes.push_back(builder_.program().buffers[parameter.gradient].bytes);
-  const auto cap = spec_.policy.bucket_cap;
-  for (const auto& members : assign_buckets(bytes, cap.value_or(kFirstBucket), cap.value_or(kBucket))) {
+  for (const std::size_t i : order) bytes.push_back(builder_.program().buffers[parameters_[i].gradient].bytes);
+  for (const auto& members : assign_buckets(bytes, first_cap, spec_.policy.bucket_cap.value_or(kBucket))) {
     std::int64_t total = 0;
-    for (const std::size_t i : members) total += bytes[i], parameters_[i].bucket = buckets_.size();
-    add(total, members.size(), false);
+    for (const std::size_t i : members) total += bytes[i], parameters_[order[i]].bucket = buckets_.size();
+    add_bucket(std::string("bucket").append(std::to_string(buckets_.size())).append(suffix), total, members.size(), false);
   }
-  // One gradient of each unit, or the bucket that holds it.
+  // The optimizer reads one gradient of each unit, or the bucket that holds it, for all of them.
   for (Unit& unit : units_) {
     const BufferId first = unit.root ? work_.head_gradients().front() : work_.block_gradients(unit.first_block).front();
     const auto found = std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.produced == first; });
     unit.sharded_grad = spec_.policy.gradient_as_bucket_view ? buckets_[found->bucket].memory : found->gradient;
   }
+}
+
+void Ddp::add_bucket(const std::string& name, std::int64_t bytes, std::size_t size, bool outer) {
+  Bucket bucket;
+  bucket.memory = builder_.buffer(name, bytes, Owner::reduction);
+  bucket.all_reduce =
+      builder_.collective({{hw::CollectiveKind::all_reduce, spec_.precision.master, bytes, spec_.world}, Communicator::shard, outer, "all_reduce bucket"});
+  bucket.reduced = builder_.event("reduced(" + name + ")");
+  bucket.size = bucket.pending = size;
+  buckets_.push_back(bucket);
+}
+
+/// Once, in the forward after the first backward that reduced; later if gradients are views of the buckets that would go.
+void Ddp::rebuild_buckets() {
+  const bool viewed = std::any_of(parameters_.begin(), parameters_.end(), [](const Parameter& p) { return p.in_bucket; });
+  if (rebuilt_ || scheduled_only() || arrival_.empty() || viewed) return;
+  for (const Bucket& bucket : buckets_) builder_.free(bucket.memory);
+  fill_buckets(arrival_, kFirstBucket, ".rebuilt");  // whatever cap is given (reducer.cpp, rebuild_buckets)
+  setup();
+  rebuilt_ = true;
 }
 
 void Ddp::setup() {
@@ -160,40 +175,17 @@ void Ddp::setup() {
 
 // --- the step ----------------------------------------------------------------------------------------------------------------------------------------
 
-void Ddp::step() {
-  builder_.mark_new(MarkKind::step, true, -1, "step");
-  builder_.host_work(hw::HostWork::step_begin);
-  zero_grad();
-  for (std::int64_t i = 0; i < spec_.batch.grad_accum; ++i) micro_batch(i);
-  builder_.mark_new(MarkKind::optimizer, true, -1, "optimizer");
-  work_.optimizer();
-  optimizer_state_ = true;
-  builder_.mark_new(MarkKind::optimizer, false, -1, "optimizer");
-  builder_.mark_new(MarkKind::step, false, -1, "step");
-}
-
-void Ddp::micro_batch(std::int64_t number) {
-  reduces_ = !spec_.policy.no_sync || number + 1 == spec_.batch.grad_accum;
-  builder_.next_batch();
-  builder_.mark_new(MarkKind::forward, true, -1, "forward");
-  forward();
-  builder_.mark_new(MarkKind::forward, false, -1, "forward");
-  builder_.mark_new(MarkKind::backward, true, -1, "backward");
-  backward();
-  builder_.mark_new(MarkKind::backward, false, -1, "backward");
-}
-
 void Ddp::forward() {
   builder_.host_work(hw::HostWork::ddp_pre_forward);
+  rebuild_buckets();
   work_.copy_inputs();
   cast_weights(root());
   work_.embedding_forward();
-  for (const Unit& unit : units_) {
-    if (unit.root) break;
-    builder_.mark_new(MarkKind::unit, true, unit.index, "forward " + unit.name);
-    cast_weights(unit);
-    work_.block_forward(unit.first_block);
-    builder_.mark_new(MarkKind::unit, false, unit.index, "forward " + unit.name);
+  for (std::size_t i = 0; i + 1 < units_.size(); ++i) {
+    open_unit(i);
+    cast_weights(units_[i]);
+    work_.block_forward(units_[i].first_block);
+    close_unit(i);
   }
   work_.head_forward();
   // What autocast's cache alone holds goes when the forward ends; the rest is saved for the backward.
@@ -208,17 +200,17 @@ void Ddp::backward() {
   with_hooks([&] { work_.head_backward(); }, shared_);
   for (std::size_t i = units_.size() - 1; i-- > 0;) {
     const Unit& unit = units_[i];
-    builder_.mark_new(MarkKind::unit, true, unit.index, "backward " + unit.name);
+    open_unit(i);
     if (work_.recomputes(unit.first_block)) cast_weights(unit);
     with_hooks([&] { work_.block_backward(unit.first_block); });
     drop_weights(unit);
     if (scheduled_only()) bucket_ready(units_.size() - 2 - i);
-    builder_.mark_new(MarkKind::unit, false, unit.index, "backward " + unit.name);
+    close_unit(i);
   }
   with_hooks([&] { work_.embedding_backward(); });
   drop_weights(root());
   if (scheduled_only()) bucket_ready(buckets_.size() - 1);
-  if (reduces_) finalize();
+  if (sync_gradients_) finalize();
 }
 
 /// Autocast: each weight is cast where it is used and kept for the backward.
@@ -236,38 +228,19 @@ void Ddp::drop_weights(const Unit& unit) {
 
 template <class Emit>
 void Ddp::with_hooks(Emit emit, std::size_t not_yet) {
-  std::vector<Op>& ops = builder_.program().ops;
-  const auto begin = static_cast<std::ptrdiff_t>(ops.size());
-  emit();
-  const std::vector<Op> made(ops.begin() + begin, ops.end());
-  ops.erase(ops.begin() + begin, ops.end());
-  const auto gradient_of = [&](const Operand& operand) {
-    return operand.access != Access::read && operand.buffer < by_buffer_.size() ? by_buffer_[operand.buffer] : kNone;
-  };
-  std::vector<std::size_t> last_write(parameters_.size(), kNone);  // parameter -> op
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    if (made[i].kind != OpKind::launch) continue;
-    for (const Operand& operand : builder_.program().operands_of(made[i])) {
-      if (const std::size_t parameter = gradient_of(operand); parameter != kNone && parameter != not_yet) last_write[parameter] = i;
-    }
-  }
-  std::vector<std::pair<std::size_t, std::size_t>> hooks;  // op, parameter
-  for (std::size_t parameter = 0; parameter < last_write.size(); ++parameter) {
-    if (last_write[parameter] != kNone) hooks.emplace_back(last_write[parameter], parameter);
-  }
-  std::sort(hooks.begin(), hooks.end());
-  auto hook = hooks.begin();
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    ops.push_back(made[i]);
-    for (; hook != hooks.end() && hook->first == i; ++hook) gradient_ready(parameters_[hook->second]);
-  }
+  intercept(
+      builder_, emit, [](std::span<const Op>, std::size_t) {},
+      [&](std::span<const Op> calls, std::size_t i) {
+        for (const std::size_t parameter : hooks_.ready(calls, i, not_yet)) gradient_ready(parameters_[parameter]);
+      });
 }
 
 /// AccumulateGrad, then the reducer's autograd hook.
 void Ddp::gradient_ready(Parameter& parameter) {
   accumulate(parameter);
-  if (!reduces_) return;
+  if (!sync_gradients_) return;
   builder_.host_work(hw::HostWork::ddp_gradient_hook);
+  if (arrival_.size() < parameters_.size()) arrival_.push_back(static_cast<std::size_t>(&parameter - parameters_.data()));
   const BufferId bucket = buckets_[parameter.bucket].memory;
   if (parameter.in_bucket) {
     extra(parameter.divide, {inout(bucket)});
@@ -301,14 +274,13 @@ void Ddp::accumulate(Parameter& parameter) {
 
 /// Buckets are all-reduced in their order: one that is ready early waits for those before it.
 void Ddp::bucket_ready(std::size_t bucket) {
-  if (!reduces_) return;
+  if (!sync_gradients_) return;
   --buckets_[bucket].pending;
   for (; next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0; ++next_bucket_) all_reduce(buckets_[next_bucket_]);
 }
 
 void Ddp::all_reduce(Bucket& bucket) {
-  builder_.record(tail_, kCompute);
-  builder_.wait(kReduce, tail_);
+  stream_wait(kReduce, kCompute);
   if (spec_.world.ranks() > 1) builder_.collective(bucket.all_reduce, kReduce, {inout(bucket.memory)});
   builder_.record(bucket.reduced, kReduce);
 }

@@ -2,15 +2,14 @@
 // Follows PyTorch torch/csrc/distributed/c10d/reducer.cpp and torch/nn/parallel/distributed.py; docs/ddp.md has the rules. Test: tests/unit/ddp_test.cpp.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "program/builder.hpp"
-#include "program/spec.hpp"
+#include "program/intercept.hpp"
+#include "program/training_step.hpp"
 #include "program/units.hpp"
-#include "program/work.hpp"
 
 namespace stepcast::program {
 
@@ -20,25 +19,22 @@ std::vector<Unit> make_ddp_units(const StepSpec& spec, Builder& builder);
 /// Numbers of the tensors in each bucket: a bucket is closed by the tensor with which it reaches its cap. `bytes`: sizes in the order in which buckets are filled.
 std::vector<std::vector<std::size_t>> assign_buckets(std::span<const std::int64_t> bytes, std::int64_t first_cap, std::int64_t cap);
 
-class Ddp {
+class Ddp final : public TrainingStep {
  public:
   /// `units` as made by make_ddp_units. All must outlive this object.
   Ddp(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work);
 
   /// Persistent memory of the reducer.
   void setup();
-  /// One training step: zero_grad, all micro-batches, optimizer.
-  void step();
-
   /// What a step hands to the next one. Steps that begin alike are alike.
   struct Carried {
-    bool gradients = false, optimizer_state = false;
+    bool gradients = false, optimizer_state = false, rebuilt = false;
     bool operator==(const Carried&) const = default;
   };
-  [[nodiscard]] Carried carried() const { return {gradients_exist_, optimizer_state_}; }
+  [[nodiscard]] Carried carried() const { return {gradients_exist_, optimizer_state_, rebuilt_}; }
 
  private:
-  static constexpr std::size_t kNone = ~std::size_t{0};
+  static constexpr std::size_t kNone = GradientHooks::kNone;
 
   /// A parameter and where its gradient is.
   struct Parameter {
@@ -57,12 +53,16 @@ class Ddp {
     std::size_t size = 0, pending = 0;  // parameters
   };
 
+  void zero_grad() override;
+  void forward() override;
+  void backward() override;
+
   void name_parameters();
   void name_buckets();
+  void fill_buckets(std::span<const std::size_t> order, std::int64_t first_cap, const char* suffix);
+  void add_bucket(const std::string& name, std::int64_t bytes, std::size_t size, bool outer);
+  void rebuild_buckets();
   Parameter parameter(BufferId produced);
-  void micro_batch(std::int64_t number);
-  void forward();
-  void backward();
   void cast_weights(const Unit& unit);
   void drop_weights(const Unit& unit);
 
@@ -74,25 +74,21 @@ class Ddp {
   void bucket_ready(std::size_t bucket);
   void all_reduce(Bucket& bucket);
   void finalize();
-  void zero_grad();
 
   void extra(KernelId kernel, std::initializer_list<Operand> operands);
   [[nodiscard]] bool casts() const { return spec_.precision.param != spec_.precision.master; }
-  [[nodiscard]] bool scheduled_only() const { return builder_.detail() == Detail::schedule; }
   [[nodiscard]] Unit& root() { return units_.back(); }
 
-  const StepSpec& spec_;
-  Builder& builder_;
   std::vector<Unit>& units_;
-  Work& work_;
   std::vector<Parameter> parameters_;  // in reverse registration order
   std::vector<Bucket> buckets_;
-  std::vector<std::size_t> by_buffer_;        // produced gradient -> parameter, kNone elsewhere
+  GradientHooks hooks_;
   std::vector<std::vector<KernelId>> casts_;  // of weights, by unit
   std::size_t shared_ = kNone;                // the parameter of tied embeddings: ready when the embedding has added its part
   std::size_t next_bucket_ = 0;
-  bool reduces_ = true, gradients_exist_ = false, optimizer_state_ = false;
-  EventId tail_ = 0;
+  bool gradients_exist_ = false;
+  std::vector<std::size_t> arrival_;  // parameters in the order in which their gradients became ready, in the first backward that reduces
+  bool rebuilt_ = false;              // the buckets are filled in that order
 };
 
 }  // namespace stepcast::program

@@ -9,8 +9,6 @@ namespace {
 /// Frees that may be outstanding before the host waits for the oldest: a constant in PyTorch (_limiter_utils.py).
 constexpr std::size_t kMaxFreeEvents = 2;
 
-constexpr MarkKind kUnit = MarkKind::unit;
-
 std::string named(std::string_view before, std::string_view what, std::string_view after = {}) {
   std::string text(before);
   return text.append(what).append(after);
@@ -19,14 +17,12 @@ std::string named(std::string_view before, std::string_view what, std::string_vi
 }  // namespace
 
 Fsdp1::Fsdp1(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work)
-    : spec_(spec), builder_(builder), units_(units), work_(work), types_(spec), divide_(divide_factors(spec.world.ranks())) {
+    : TrainingStep(spec, builder, work), units_(units), types_(spec), divide_(divide_factors(spec.world.ranks())) {
   for (Unit& unit : units) {
     if (unit.root) root_ = &unit;
     if (unit.own_embedding) embedding_ = &unit;
     if (unit.own_head) head_ = &unit;
-    const std::string forward = named("forward ", unit.name), backward = named("backward ", unit.name);
-    unit_marks_.push_back({{builder.mark(kUnit, true, unit.index, forward), builder.mark(kUnit, true, unit.index, backward)},
-                           {builder.mark(kUnit, false, unit.index, forward), builder.mark(kUnit, false, unit.index, backward)}});
+    name_unit(unit.name, unit.index);
   }
   for (std::int64_t mb = 0; mb < spec.batch.grad_accum; ++mb) {
     const std::string suffix = spec.batch.grad_accum > 1 ? named(")#", std::to_string(mb)) : ")";
@@ -35,37 +31,10 @@ Fsdp1::Fsdp1(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, W
       free_event_ids_.push_back(builder.event(named("B(", unit.name, suffix)));
     }
   }
-  for (std::size_t tail = 0; tail < kStreams; ++tail) tails_[tail] = builder.event(named("tail of ", name(static_cast<Stream>(tail))));
 }
 
 Fsdp1::Carried Fsdp1::carried() const {
   return {{free_events_.begin(), free_events_.end()}, order_recorded_, units_.back().has_sharded_grad || units_.back().has_flat_grad, optimizer_state_};
-}
-
-void Fsdp1::step() {
-  builder_.mark_new(MarkKind::step, true, -1, "step");
-  builder_.host_work(hw::HostWork::step_begin);
-  zero_grad();
-  for (std::int64_t i = 0; i < spec_.batch.grad_accum; ++i) micro_batch(i);
-  builder_.mark_new(MarkKind::optimizer, true, -1, "optimizer");
-  work_.optimizer();
-  optimizer_state_ = true;
-  builder_.mark_new(MarkKind::optimizer, false, -1, "optimizer");
-  builder_.mark_new(MarkKind::step, false, -1, "step");
-}
-
-void Fsdp1::micro_batch(std::int64_t number) {
-  micro_batch_ = number;
-  sync_gradients_ = !spec_.policy.no_sync || number + 1 == spec_.batch.grad_accum;
-  builder_.next_batch();
-  in_backward_ = false;
-  builder_.mark_new(MarkKind::forward, true, -1, "forward");
-  forward();
-  builder_.mark_new(MarkKind::forward, false, -1, "forward");
-  in_backward_ = true;
-  builder_.mark_new(MarkKind::backward, true, -1, "backward");
-  backward();
-  builder_.mark_new(MarkKind::backward, false, -1, "backward");
 }
 
 void Fsdp1::forward() {
@@ -303,18 +272,12 @@ void Fsdp1::prefetch_previous(const Unit& unit) {
 
 // --- common ------------------------------------------------------------------------------------------------------------------------------------------
 
-void Fsdp1::stream_wait(Stream waiter, Stream tail) {
-  const EventId event = tails_[static_cast<std::size_t>(tail)];
-  builder_.record(event, tail);
-  builder_.wait(waiter, event);
-}
-
 void Fsdp1::open(const Unit* unit) {
-  if (unit) builder_.mark(unit_marks_[position(*unit)].begin[in_backward_]);
+  if (unit) open_unit(position(*unit));
 }
 
 void Fsdp1::close(const Unit* unit) {
-  if (unit) builder_.mark(unit_marks_[position(*unit)].end[in_backward_]);
+  if (unit) close_unit(position(*unit));
 }
 
 bool Fsdp1::frees_after_forward() const {
@@ -323,7 +286,7 @@ bool Fsdp1::frees_after_forward() const {
 
 /// A kernel of FSDP itself; fixed-cost mode has none.
 void Fsdp1::extra(KernelId kernel, Stream stream, hw::HostWork work, std::initializer_list<Operand> operands) {
-  if (builder_.detail() == Detail::full) builder_.launch(kernel, stream, work, operands);
+  if (!scheduled_only()) builder_.launch(kernel, stream, work, operands);
 }
 
 /// An event that still stands in the queue of the limiter (few units, long queue) must not be recorded again: another one takes its place.

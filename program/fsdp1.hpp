@@ -3,26 +3,21 @@
 // Test: tests/unit/fsdp1_test.cpp, tests/unit/limiter_test.cpp.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <string>
 #include <vector>
 
 #include "program/builder.hpp"
-#include "program/spec.hpp"
+#include "program/training_step.hpp"
 #include "program/units.hpp"
-#include "program/work.hpp"
 
 namespace stepcast::program {
 
-class Fsdp1 {
+class Fsdp1 final : public TrainingStep {
  public:
   /// `work` makes the launches of the model; `units` as made by make_units. All must outlive this object.
   Fsdp1(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work);
-
-  /// One training step: zero_grad, all micro-batches, optimizer.
-  void step();
 
   /// What a step hands to the next one. Steps that begin alike are alike.
   struct Carried {
@@ -35,9 +30,9 @@ class Fsdp1 {
  private:
   enum class Freed : std::uint8_t { in_forward, in_backward };
 
-  void micro_batch(std::int64_t number);
-  void forward();
-  void backward();
+  void zero_grad() override;
+  void forward() override;
+  void backward() override;
   void blocks_forward(const Unit& unit);
   void blocks_backward(const Unit& unit);
   void unit_backward(Unit& unit);
@@ -67,9 +62,7 @@ class Fsdp1 {
   BufferId reduce_scatter(Unit& unit);
   void all_reduce_gradient(Unit& unit);
   BufferId cast_to_reduce_type(Unit& unit);
-  void zero_grad();
 
-  void stream_wait(Stream waiter, Stream tail);
   void extra(KernelId kernel, Stream stream, hw::HostWork work, std::initializer_list<Operand> operands);
   void open(const Unit* unit);
   void close(const Unit* unit);
@@ -79,10 +72,7 @@ class Fsdp1 {
   [[nodiscard]] bool hybrid() const { return types_.sharded && types_.replicated; }
   [[nodiscard]] std::size_t position(const Unit& unit) const { return static_cast<std::size_t>(&unit - units_.data()); }
 
-  const StepSpec& spec_;
-  Builder& builder_;
   std::vector<Unit>& units_;
-  Work& work_;
   Unit *root_ = nullptr, *embedding_ = nullptr,
        *head_ = nullptr;  // the root has no unit if other units hold all parameters; the others only if they have their own
   UnitTypes types_;
@@ -91,16 +81,8 @@ class Fsdp1 {
   std::deque<EventId> free_events_;             // of the rate limiter; lives across steps
   std::vector<std::size_t> pre_forward_order_;  // recorded in the first forward
   std::vector<std::size_t> post_forward_order_;
-  bool order_recorded_ = false, optimizer_state_ = false, sync_gradients_ = true;
-  std::int64_t micro_batch_ = 0;
-  bool in_backward_ = false;
-
-  struct UnitMarks {
-    std::array<MarkId, 2> begin{}, end{};  // by in_backward_
-  };
-  std::vector<UnitMarks> unit_marks_;      // by unit
-  std::vector<EventId> free_event_ids_;    // by (micro-batch, unit, Freed)
-  std::array<EventId, kStreams> tails_{};  // by stream
+  bool order_recorded_ = false;
+  std::vector<EventId> free_event_ids_;  // by (micro-batch, unit, Freed)
 };
 
 }  // namespace stepcast::program

@@ -12,43 +12,13 @@ constexpr Stream kCompute = Stream::compute, kCopyIn = Stream::copy_in, kGather 
 }  // namespace
 
 Fsdp2::Fsdp2(const StepSpec& spec, Builder& builder, Fsdp2Groups& wrapped, Work& work)
-    : spec_(spec), builder_(builder), wrapped_(wrapped), work_(work), ranks_(groups_of(spec)), divide_(divide_factors(spec.world.ranks())) {
+    : TrainingStep(spec, builder, work), wrapped_(wrapped), ranks_(groups_of(spec)), divide_(divide_factors(spec.world.ranks())) {
   for (Index i = 0; i < wrapped.units.size(); ++i) {
     const Unit& u = wrapped.units[i];
     (u.root ? root_ : u.own_embedding ? embedding_ : u.own_head ? head_ : blocks_.emplace_back()) = i;
   }
-  const auto name_marks = [&](const std::string& name, std::int32_t index) {
-    const auto mark = [&](bool begin, const char* phase) { return builder.mark(MarkKind::unit, begin, index, phase + name); };
-    marks_.push_back({{mark(true, "forward "), mark(true, "backward ")}, {mark(false, "forward "), mark(false, "backward ")}});
-  };
-  for (const Unit& u : wrapped.units) name_marks(u.name, u.index);
-  name_marks("root", -1);
-  for (std::size_t s = 0; s < kStreams; ++s) tails_[s] = builder.event(std::string("tail of ") + name(static_cast<Stream>(s)));
-}
-
-void Fsdp2::step() {
-  builder_.mark_new(MarkKind::step, true, -1, "step");
-  builder_.host_work(hw::HostWork::step_begin);
-  zero_grad();
-  for (std::int64_t i = 0; i < spec_.batch.grad_accum; ++i) micro_batch(i);
-  builder_.mark_new(MarkKind::optimizer, true, -1, "optimizer");
-  work_.optimizer();
-  optimizer_state_ = true;
-  builder_.mark_new(MarkKind::optimizer, false, -1, "optimizer");
-  builder_.mark_new(MarkKind::step, false, -1, "step");
-}
-
-void Fsdp2::micro_batch(std::int64_t number) {
-  reduces_ = !spec_.policy.no_sync || number + 1 == spec_.batch.grad_accum;
-  builder_.next_batch();
-  in_backward_ = false;
-  builder_.mark_new(MarkKind::forward, true, -1, "forward");
-  forward();
-  builder_.mark_new(MarkKind::forward, false, -1, "forward");
-  in_backward_ = true;
-  builder_.mark_new(MarkKind::backward, true, -1, "backward");
-  backward();
-  builder_.mark_new(MarkKind::backward, false, -1, "backward");
+  for (const Unit& u : wrapped.units) name_unit(u.name, u.index);
+  name_unit("root", -1);
 }
 
 void Fsdp2::forward() {
@@ -148,7 +118,7 @@ void Fsdp2::post_backward(Index i) {
   Fsdp2Group& g = group(i);
   builder_.host_work(hw::HostWork::fsdp2_post_backward);
   collect_gradients(i);
-  if (!reduces_) {
+  if (!sync_gradients_) {
     to_sharded(i);
     return accumulate_unsharded(i);
   }
@@ -264,7 +234,7 @@ void Fsdp2::reshard_post_forward(Index i) {
   Fsdp2Group& g = group(i);
   if (spec_.policy.reshard_after_forward == kReshardAfterForward) return to_sharded(i);
   builder_.alloc(g.post_forward_shard, kCompute);
-  if (builder_.detail() == Detail::full) {
+  if (!scheduled_only()) {
     for (std::size_t t = 0; t < g.storages.size(); ++t) extra(g.clones[t], kCompute, {in(g.storages[t]), inout(g.post_forward_shard)});
   }
   free_storages(g);
@@ -288,18 +258,9 @@ void Fsdp2::free_storages(const Fsdp2Group& g) {
 
 // --- common ------------------------------------------------------------------------------------------------------------------------------------------
 
-void Fsdp2::stream_wait(Stream waiter, Stream tail) {
-  const EventId event = tails_[static_cast<std::size_t>(tail)];
-  builder_.record(event, tail);
-  builder_.wait(waiter, event);
-}
-
 /// A kernel of FSDP2 itself, launched from Python; fixed-cost mode has none.
 void Fsdp2::extra(KernelId kernel, Stream stream, std::span<const Operand> operands) {
-  if (builder_.detail() == Detail::full) builder_.launch(kernel, stream, hw::HostWork::op_forward, operands);
+  if (!scheduled_only()) builder_.launch(kernel, stream, hw::HostWork::op_forward, operands);
 }
-
-void Fsdp2::open(Index i) { builder_.mark(marks_[std::min(i, marks_.size() - 1)].begin[in_backward_]); }
-void Fsdp2::close(Index i) { builder_.mark(marks_[std::min(i, marks_.size() - 1)].end[in_backward_]); }
 
 }  // namespace stepcast::program

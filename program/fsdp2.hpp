@@ -3,25 +3,21 @@
 // Test: tests/unit/fsdp2_test.cpp, tests/unit/fsdp2_memory_test.cpp, tests/property/fsdp2_fixed_cost_test.cpp.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "program/builder.hpp"
 #include "program/fsdp2_groups.hpp"
 #include "program/groups.hpp"
-#include "program/spec.hpp"
-#include "program/work.hpp"
+#include "program/training_step.hpp"
 
 namespace stepcast::program {
 
-class Fsdp2 {
+class Fsdp2 final : public TrainingStep {
  public:
   /// `work` makes the launches of the model over `wrapped.units`. All must outlive this object.
   Fsdp2(const StepSpec& spec, Builder& builder, Fsdp2Groups& wrapped, Work& work);
-
-  /// One training step: zero_grad, all micro-batches, optimizer.
-  void step();
 
   /// What a step hands to the next one. Steps that begin alike are alike.
   struct Carried {
@@ -33,9 +29,9 @@ class Fsdp2 {
  private:
   using Index = std::size_t;  // of a group and its unit
 
-  void micro_batch(std::int64_t number);
-  void forward();
-  void backward();
+  void zero_grad() override;
+  void forward() override;
+  void backward() override;
   void blocks_forward(Index i);
   void blocks_backward(Index i);
 
@@ -69,13 +65,11 @@ class Fsdp2 {
   void all_reduce(Index i, BufferId output);
   void finish_reduction(Index i, BufferId output, Stream stream);
   void wait_for_outstanding();
-  void zero_grad();
 
-  void stream_wait(Stream waiter, Stream tail);
   void extra(KernelId kernel, Stream stream, std::span<const Operand> operands);
   void extra(KernelId kernel, Stream stream, std::initializer_list<Operand> operands) { extra(kernel, stream, std::span(operands.begin(), operands.size())); }
-  void open(Index i);
-  void close(Index i);
+  void open(Index i) { open_unit(std::min(i, wrapped_.units.size())); }
+  void close(Index i) { close_unit(std::min(i, wrapped_.units.size())); }
   [[nodiscard]] Unit& unit(Index i) { return wrapped_.units[i]; }
   [[nodiscard]] Fsdp2Group& group(Index i) { return wrapped_.groups[i]; }
   [[nodiscard]] bool casts() const { return spec_.precision.param != spec_.precision.master; }
@@ -83,26 +77,16 @@ class Fsdp2 {
 
   static constexpr Index kNone = ~Index{0};
 
-  const StepSpec& spec_;
-  Builder& builder_;
   Fsdp2Groups& wrapped_;
-  Work& work_;
   Groups ranks_;
   DivideFactors divide_;  // kernels of their own for fp16 alone: NCCL averages the other types
   Index root_ = kNone, embedding_ = kNone, head_ = kNone;
   std::vector<Index> blocks_;  // in forward order
 
   std::vector<Index> post_forward_order_;
-  Index held_ = kNone;         // forward: its staging buffer is given back by the next group
-  Index outstanding_ = kNone;  // its reduce-scatter's input is given back by the next group's post-backward
-  bool in_backward_ = false, reduces_ = true, optimizer_state_ = false;
+  Index held_ = kNone;                             // forward: its staging buffer is given back by the next group
+  Index outstanding_ = kNone;                      // its reduce-scatter's input is given back by the next group's post-backward
   std::vector<BufferId> gradients_, accumulated_;  // of the group in work
-
-  struct Marks {
-    std::array<MarkId, 2> begin{}, end{};  // by in_backward_
-  };
-  std::vector<Marks> marks_;  // by group, then the root's
-  std::array<EventId, kStreams> tails_{};
 };
 
 }  // namespace stepcast::program

@@ -28,7 +28,7 @@ void Fsdp2::collect_gradients(Index i) {
   if (u.own_head || (u.root && head_ == kNone)) add(work_.head_gradients(), any);
   if (u.own_embedding) add(work_.embedding_gradients(), [&](const std::string& label) { return !of_positions(label); });
   if (u.root) add(work_.embedding_gradients(), [&](const std::string& label) { return embedding_ == kNone || of_positions(label); });
-  if (reduces_ && !group(i).has_accumulated) return;
+  if (sync_gradients_ && !group(i).has_accumulated) return;
   const std::int64_t p = hw::bytes_per_element(spec_.precision.param), r = hw::bytes_per_element(spec_.precision.reduce);
   for (const BufferId gradient : gradients_) {
     const std::string label = program.buffers[gradient].label + ".accumulated";

@@ -5,6 +5,7 @@ stepcast_test(program
   unit/build_test.cpp
   unit/builder_test.cpp
   unit/fsdp1_test.cpp
+  unit/intercept_test.cpp
   unit/layer_test.cpp
   unit/limiter_test.cpp
   unit/memory_of_step_test.cpp
