@@ -9,7 +9,8 @@ namespace {
 LayerMode block_mode(const StepSpec& spec) {
   return {.compiled = spec.kernels.set == KernelSet::pytorch_compile,
           .recompute = spec.recompute.mode != RecomputeMode::none,
-          .early_stop = spec.recompute.early_stop && !spec.recompute.reentrant};
+          .early_stop = spec.recompute.early_stop && !spec.recompute.reentrant,
+          .reentrant = spec.recompute.reentrant};
 }
 
 std::vector<BufferId> select(const std::vector<BufferId>& buffers, const std::vector<Slot>& slots) {

@@ -54,6 +54,20 @@ Broken recompute_rule(const StepSpec& spec) {
   return {};
 }
 
+Broken kernel_rule(const StepSpec& spec) {
+  const KernelChoice& kernels = spec.kernels;
+  if (kernels.loss == Loss::chunked && spec.model.vocab > kMaxChunks * spec.model.hidden)
+    return BrokenRule{"/kernels/loss", "\"chunked\" would take more than " + std::to_string(kMaxChunks) + " chunks, vocab / hidden", "use \"fused\""};
+  if (kernels.loss == Loss::fused_fp32 && kernels.set == KernelSet::pytorch_compile)
+    return BrokenRule{"/kernels/loss", "\"fused_fp32\" is of eager code; a compiled graph makes no fp32 copy", "use \"fused\""};
+  if (kernels.expand_kv) return {};
+  const char* key = "/kernels/expand_kv";
+  if (spec.model.style != BlockStyle::llama) return BrokenRule{key, "a gpt block never expands keys and values", "leave it out"};
+  if (spec.model.kv_heads == spec.model.heads) return BrokenRule{key, "the model has a key and a value for every query head", "leave it out"};
+  if (kernels.attention == Attention::unfused) return BrokenRule{key, "unfused attention needs keys and values for every query head", "leave it out"};
+  return {};
+}
+
 }  // namespace
 
 std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
@@ -61,8 +75,7 @@ std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
   if (Broken broken = broken_framework_rule(spec)) return broken;
   if (spec.policy.wrap == Wrap::embedding_and_head && spec.model.tied_embeddings)
     return BrokenRule{"/policy/wrap", "\"embedding_and_head\" with tied embeddings: a shared parameter must belong to one unit", "use \"blocks\""};
-  if (spec.kernels.loss == Loss::chunked && spec.model.vocab > kMaxChunks * spec.model.hidden)
-    return BrokenRule{"/kernels/loss", "\"chunked\" would take more than " + std::to_string(kMaxChunks) + " chunks, vocab / hidden", "use \"fused\""};
+  if (Broken broken = kernel_rule(spec)) return broken;
   return recompute_rule(spec);
 }
 

@@ -98,13 +98,15 @@ struct Recompute {
 
 enum class KernelSet : std::uint8_t { pytorch_eager, pytorch_compile, native, fixed };
 enum class Attention : std::uint8_t { flash1, flash2, flash3, triton, efficient, unfused };
-/// chunked: head and loss together, chunk of tokens by chunk, so that no logits stay (fused linear cross-entropy).
-enum class Loss : std::uint8_t { eager_fp32, fused, chunked };
+/// fused_fp32: one kernel on the fp32 copy that Hugging Face's models make of their logits. chunked: head and loss together, chunk of tokens by chunk, so that no
+/// logits stay (fused linear cross-entropy).
+enum class Loss : std::uint8_t { eager_fp32, fused, fused_fp32, chunked };
 struct KernelChoice {
   KernelSet set = KernelSet::pytorch_eager;
   Attention attention = Attention::flash2;
   bool causal_skip = true;  // fused attention skips masked tiles
   bool fused_norm = false;  // one RMSNorm kernel instead of the eager list
+  bool expand_kv = true;    // grouped keys and values are copied for every query head before the attention (repeat_kv)
   Loss loss = Loss::eager_fp32;
   bool operator==(const KernelChoice&) const = default;
 };

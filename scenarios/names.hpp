@@ -43,7 +43,7 @@ inline constexpr EnumName<program::Attention> kAttentions[] = {{program::Attenti
                                                                {program::Attention::flash3, "flash3"},       {program::Attention::triton, "triton"},
                                                                {program::Attention::efficient, "efficient"}, {program::Attention::unfused, "unfused"}};
 inline constexpr EnumName<program::Loss> kLosses[] = {
-    {program::Loss::eager_fp32, "eager_fp32"}, {program::Loss::fused, "fused"}, {program::Loss::chunked, "chunked"}};
+    {program::Loss::eager_fp32, "eager_fp32"}, {program::Loss::fused, "fused"}, {program::Loss::fused_fp32, "fused_fp32"}, {program::Loss::chunked, "chunked"}};
 inline constexpr EnumName<program::OptimizerImpl> kOptimizerImpls[] = {
     {program::OptimizerImpl::for_loop, "for_loop"}, {program::OptimizerImpl::foreach, "foreach"}, {program::OptimizerImpl::fused, "fused"}};
 inline constexpr EnumName<Ranks> kRanks[] = {{Ranks::folded, "folded"}, {Ranks::explicit_ranks, "explicit"}};

@@ -95,6 +95,7 @@ void describe(Io& io, program::KernelChoice& kernels) {
   io.choice("attention", kernels.attention, kAttentions);
   io.flag("causal_skip", kernels.causal_skip);
   io.flag("fused_norm", kernels.fused_norm);
+  io.flag("expand_kv", kernels.expand_kv);
   io.choice("loss", kernels.loss, kLosses);
 }
 

@@ -26,7 +26,7 @@ AttentionCore::AttentionCore(Writer& writer)
     : w_(writer),
       compiled_(writer.spec.kernels.set == KernelSet::pytorch_compile),
       llama_(writer.spec.model.style == BlockStyle::llama),
-      kv_heads_(llama_ ? writer.size.heads : writer.size.kv_heads) {}
+      kv_heads_(llama_ && writer.spec.kernels.expand_kv ? writer.size.heads : writer.size.kv_heads) {}
 
 Slot AttentionCore::forward(const Qkv& qkv) {
   in_ = qkv;

@@ -42,7 +42,8 @@ class QkvProjection {
   void weight_gradients_compiled(Slot rebuilt_x);
 
  private:
-  [[nodiscard]] bool expands() const { return !fused_ && w_.size.kv_heads < w_.size.heads; }
+  [[nodiscard]] bool expands() const { return !fused_ && w_.spec.kernels.expand_kv && w_.size.kv_heads < w_.size.heads; }
+  [[nodiscard]] std::int64_t kv_width() const { return expands() ? w_.size.query_width : w_.size.kv_width; }  // as the attention sees them
   Slot expand(const char* name, Slot x);
   Slot reduce(const char* name, Slot gradient);
   Slot join(const Qkv& gradient);

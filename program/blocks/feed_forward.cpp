@@ -26,8 +26,9 @@ Slot FeedForward::forward(Slot x) {
 Slot FeedForward::backward(Slot gradient) {
   const Slot d_product = w_.linear_backward(down_, gradient, product_);
   if (!gated_) return w_.linear_backward(up_, w_.elementwise("GeluBackward0", wide("d_up"), {d_product, up_out_}), x_);
+  // Both kernels are one node of autograd's graph, which gives back what it saved at its end: the second one still holds what the first has read.
   const Slot d_silu = w_.elementwise("MulBackward0 silu", wide("d_silu"), {d_product, up_out_});
-  d_up_ = w_.elementwise("MulBackward0 up", wide("d_up"), {d_product, silu_});
+  d_up_ = w_.kernel("MulBackward0 up", wide("d_up"), {d_product, silu_, up_out_}, {2 * w_.layer.bytes(d_product), w_.layer.bytes(d_product)});
   d_gate_ = w_.elementwise("SiluBackward0", wide("d_gate"), {d_silu, gate_out_});
   const Slot from_up = w_.linear_backward(up_, d_up_, x_);
   const Slot from_gate = w_.linear_backward(gate_, d_gate_, x_);

@@ -8,53 +8,71 @@
 namespace stepcast::program {
 namespace {
 
-/// Next-token cross-entropy over T x V logits, with the tensors and the DRAM traffic of three implementations, in bytes per logit of two-byte types:
-/// eager in fp32 (40), in a compiled graph (16), fused (12). The eager one holds 12 bytes per logit at the end of the forward and 8 in the backward: the logits in the
-/// compute type go when their name is bound to the fp32 copy, that copy and the shifted one when the forward returns.
+/// Next-token cross-entropy over T x V logits, with the tensors and the DRAM traffic of four implementations, in bytes per logit of two-byte types:
+/// eager in fp32 (56), fused on fp32 logits (44), in a compiled graph (16), fused (12). The eager one holds 12 bytes per logit at the end of the forward and in the
+/// backward, the one fused on fp32 logits 8: the logits in the compute type go when their name is bound to the fp32 copy, that copy and the shifted one when the
+/// forward returns; the backward makes the gradients of log-softmax and shift anew.
 class LossKernels {
  public:
   explicit LossKernels(Writer& writer)
       : w_(writer),
         elements_(w_.size.tokens * w_.size.vocab),
-        fused_(writer.spec.kernels.loss == Loss::fused),
+        kind_(writer.spec.kernels.loss),
         compiled_(writer.spec.kernels.set == KernelSet::pytorch_compile) {}
 
   Slot logits() { return logits_ = tensor("logits", w_.size.element); }
 
   void forward() {
     const Slot loss = w_.layer.tensor("loss", w_.size.tokens * 4, Owner::loss);
-    if (fused_ || compiled_) {
-      const std::int64_t passes = compiled_ && !fused_ ? 4 : 3;
+    if (in_compute_type()) {
+      const std::int64_t passes = kind_ == Loss::fused ? 3 : 4;
       w_.kernel("cross_entropy", loss, {logits_}, {passes * w_.size.element * elements_, w_.layer.bytes(loss)}, kSoftmax);
       return;
     }
-    const Slot fp32 = w_.size.element == 4 ? logits_ : w_.elementwise("aten::to fp32 logits", tensor("logits_fp32", 4), {logits_});
-    const Slot shifted = w_.elementwise("aten::contiguous shifted logits", tensor("shifted", 4), {fp32}, hw::MemoryClass::copy);
-    log_softmax_ = w_.elementwise("aten::log_softmax", tensor("log_softmax", 4), {shifted}, kSoftmax);
+    const Slot fp32 = casts() ? w_.elementwise("aten::to fp32 logits", tensor("logits_fp32", 4), {logits_}) : logits_;
+    shifted_ = w_.elementwise("aten::contiguous shifted logits", tensor("shifted", 4), {fp32}, kCopy);
     w_.layer.hold(fp32);
-    w_.layer.hold(shifted);
+    if (kind_ == Loss::fused_fp32) {
+      w_.kernel("cross_entropy", loss, {shifted_}, {4 * elements_, w_.layer.bytes(loss)}, kSoftmax);
+      return;
+    }
+    log_softmax_ = w_.elementwise("aten::log_softmax", tensor("log_softmax", 4), {shifted_}, kSoftmax);
+    w_.layer.hold(shifted_);
     w_.kernel("aten::nll_loss", loss, {log_softmax_}, {8 * w_.size.tokens, 4}, hw::MemoryClass::tiny);
   }
 
   /// Returns the gradient of the logits in the compute type.
   Slot backward() {
     const Slot result = tensor("d_logits", w_.size.element);
-    const std::int64_t pass = w_.size.element * elements_;
-    if (fused_ || compiled_) return w_.kernel("CrossEntropyBackward", result, {logits_}, {(compiled_ && !fused_ ? 3 : 2) * pass, pass}, kSoftmax);
-    // The one-hot gradient is written once; the log-softmax's backward works in its place.
-    const bool casts = w_.size.element != 4;
-    const Slot d = w_.elementwise("NllLossBackward0", casts ? tensor("d_log_softmax", 4) : result, {});
-    w_.kernel("LogSoftmaxBackward0", d, {d, log_softmax_}, {4 * elements_, 4 * elements_}, kSoftmax);
-    return casts ? w_.elementwise("ToCopyBackward0 logits", result, {d}) : d;
+    if (in_compute_type()) {
+      const std::int64_t pass = w_.size.element * elements_;
+      return w_.kernel("CrossEntropyBackward", result, {logits_}, {(kind_ == Loss::fused ? 2 : 3) * pass, pass}, kSoftmax);
+    }
+    // The shift's derivative: zeros, and a copy into all but each sequence's last row.
+    const Slot of_shifted = shifted_gradient(), padded = casts() ? tensor("d_logits_fp32", 4) : result;
+    w_.elementwise("SliceBackward0 zeros", padded, {});
+    w_.kernel("SliceBackward0 copy", padded, {of_shifted}, {4 * elements_, 4 * elements_}, kCopy);
+    return casts() ? w_.elementwise("ToCopyBackward0 logits", result, {padded}) : padded;
   }
 
  private:
   static constexpr auto kSoftmax = hw::MemoryClass::softmax;
+  static constexpr auto kCopy = hw::MemoryClass::copy;
+
+  /// Fused: in the place of the logits. Eager: the one-hot gradient, then that of log-softmax.
+  Slot shifted_gradient() {
+    if (kind_ == Loss::fused_fp32) return w_.kernel("CrossEntropyBackward", shifted_, {shifted_}, {4 * elements_, 4 * elements_}, kSoftmax);
+    const Slot one_hot = w_.elementwise("NllLossBackward0", tensor("d_log_softmax", 4), {});
+    return w_.elementwise("LogSoftmaxBackward0", tensor("d_shifted", 4), {one_hot, log_softmax_}, kSoftmax);
+  }
+  [[nodiscard]] bool in_compute_type() const { return kind_ == Loss::fused || compiled_; }
+  [[nodiscard]] bool casts() const { return w_.size.element != 4; }
   [[nodiscard]] Slot tensor(const char* name, std::int64_t element) { return w_.layer.tensor(name, elements_ * element, Owner::loss); }
   Writer& w_;
   std::int64_t elements_;
-  bool fused_, compiled_;
-  Slot logits_ = kNoSlot, log_softmax_ = kNoSlot;
+  Loss kind_;
+  bool compiled_;
+  Slot logits_ = kNoSlot, shifted_ = kNoSlot, log_softmax_ = kNoSlot;
 };
 
 /// Head and loss together, chunk of tokens by chunk, each to the end: logits, their gradient in their place, the gradients of the input and of the weight. So no logits are
@@ -119,6 +137,7 @@ Ports write_head(const StepSpec& spec, Layer& layer) {
   ports.input = layer.tensor("input", bytes, Owner::activations, Lives::input);
   ports.d_input = layer.tensor("d_input", bytes, Owner::activations, Lives::output);
   const Slot normed = norm.forward(ports.input);
+  layer.end_inputs();
   if (spec.kernels.loss == Loss::chunked) {
     const Slot d_normed = ChunkedHead(w).forward(normed);
     layer.begin_backward();

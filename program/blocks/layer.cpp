@@ -165,22 +165,27 @@ Layer::Plan Layer::plan_forward(bool drops) const {
   const auto given_back = [&](Slot slot) { return tensors_[slot].lives == Lives::here && !(drops ? survives_[slot] : saved(slot)); };
   Plan result = plan_with_held(
       range(0, forward_count_), [&](Slot slot) { return taken_here(slot); }, given_back);
-  if (!drops || !whole_forward_recomputed()) free_inputs(result);
+  if (!drops || !whole_forward_recomputed()) free_inputs(result, inputs_end_ > 0 ? begin_of(inputs_end_, result) : result.size());
   return result;
 }
 
-/// Rebuilds what was dropped; all else that it makes, the layer's output too, goes after its last use.
+/// Rebuilds what was dropped; all else that it makes, the layer's output too unless the checkpoint holds it, goes after its last use.
 Layer::Plan Layer::plan_recomputation() const {
   return plan_with_held(
-      recomputed_, [&](Slot slot) { return taken_here(slot) && !survives_[slot]; }, [&](Slot slot) { return taken_here(slot) && !saved(slot); });
+      recomputed_, [&](Slot slot) { return taken_here(slot) && !survives_[slot]; },
+      [&](Slot slot) { return taken_here(slot) && !saved(slot) && !held_by_checkpoint(slot); });
 }
 
 Layer::Backward Layer::plan_backward(bool drops) const {
   Backward result;
+  const auto held = [&](Slot slot) { return drops && held_by_checkpoint(slot); };
   result.plan = plan(
       range(forward_count_, launches_.size()), [&](Slot slot) { return taken_here(slot) && !saved(slot); },
-      [&](Slot slot) { return tensors_[slot].lives == Lives::here || tensors_[slot].lives == Lives::input; });
-  if (drops && whole_forward_recomputed()) free_inputs(result.plan);
+      [&](Slot slot) { return (tensors_[slot].lives == Lives::here || tensors_[slot].lives == Lives::input) && !held(slot); });
+  for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
+    if (held(slot)) result.plan.push_back({Action::Kind::free, slot});
+  }
+  if (drops && whole_forward_recomputed()) free_inputs(result.plan, result.plan.size());
   if (drops && !whole_forward_recomputed()) result.recompute_at = begin_of(recompute_before_, result.plan);
   return result;
 }
@@ -193,11 +198,19 @@ std::size_t Layer::begin_of(std::size_t launch, const Plan& plan) {
   return at;
 }
 
-/// The caller holds the layer's input until the layer returns; a checkpointed layer holds it until its backward is done.
-void Layer::free_inputs(Plan& plan) const {
+/// Reentrant checkpointing: the output that it recomputes, and that output's gradient.
+bool Layer::held_by_checkpoint(Slot slot) const {
+  if (!mode_.reentrant || !whole_forward_recomputed()) return false;
+  const bool output = tensors_[slot].lives == Lives::output && forward_uses_[slot].first_write >= 0;
+  const bool gradient = tensors_[slot].lives == Lives::input && forward_uses_[slot].last_use < 0;
+  return output || gradient;
+}
+
+/// The caller holds the layer's input until the layer returns, or until end_inputs; a checkpointed layer holds it until its backward is done.
+void Layer::free_inputs(Plan& plan, std::size_t at) const {
   for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
     const bool only_forward = forward_uses_[slot].last_use >= 0 && backward_uses_[slot].last_use < 0;
-    if (tensors_[slot].lives == Lives::input && only_forward) plan.push_back({Action::Kind::free, slot});
+    if (tensors_[slot].lives == Lives::input && only_forward) plan.insert(plan.begin() + static_cast<std::ptrdiff_t>(at), {Action::Kind::free, slot});
   }
 }
 

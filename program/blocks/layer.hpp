@@ -37,6 +37,7 @@ struct LayerMode {
   bool compiled = false;   // launches inside a compiled graph
   bool recompute = false;  // activation checkpointing: of the whole forward, unless a part of it is marked
   bool early_stop = true;  // recomputation ends with the last tensor that the backward needs
+  bool reentrant = false;  // the recomputed output and its gradient are variables of checkpointing's own backward, which holds them until it returns
 };
 
 class Layer {
@@ -48,6 +49,8 @@ class Layer {
   Slot tensor(std::string name, std::int64_t bytes, Owner owner = Owner::activations, Lives lives = Lives::here);
   void kernel(std::string_view op, const hw::KernelShape& shape, std::span<const Slot> reads, std::span<const Slot> writes, std::uint32_t further_launches = 0);
   void hold(Slot slot) { tensors_[slot].held = true; }
+  /// The caller holds the layer's inputs until here; without this call, until the forward returns.
+  void end_inputs() { inputs_end_ = launches_.size(); }
   void begin_backward() { forward_count_ = launches_.size(); }
   /// Recomputation is of the kernels between these two calls alone.
   void begin_recomputed() { region_ = {launches_.size(), launches_.size()}; }
@@ -123,7 +126,8 @@ class Layer {
   [[nodiscard]] Backward plan_backward(bool drops) const;
   [[nodiscard]] static std::size_t begin_of(std::size_t launch, const Plan& plan);
   [[nodiscard]] bool whole_forward_recomputed() const { return region_.begin == 0 && region_.end == forward_count_; }
-  void free_inputs(Plan& plan) const;
+  void free_inputs(Plan& plan, std::size_t at) const;
+  [[nodiscard]] bool held_by_checkpoint(Slot slot) const;
   [[nodiscard]] bool shared(Slot slot) const { return tensors_[slot].lives == Lives::here && !saved(slot) && !survives_[slot]; }
   [[nodiscard]] bool taken_here(Slot slot) const { return tensors_[slot].lives == Lives::here || tensors_[slot].lives == Lives::output; }
   void emit(std::span<const Action> plan, std::span<const BufferId> buffers, hw::HostWork work);
@@ -133,7 +137,7 @@ class Layer {
   Builder& builder_;
   std::string name_;
   LayerMode mode_;
-  std::size_t forward_count_ = 0;
+  std::size_t forward_count_ = 0, inputs_end_ = 0;
   std::vector<Tensor> tensors_;
   std::vector<SlotUse> operands_;
   std::vector<Launch> launches_;                    // the forward's, then the backward's

@@ -110,7 +110,7 @@ Qkv QkvProjection::forward_compiled(Slot x) {
     return {rope_q_.forward_compiled(all, w_.size.query_width), rope_k_.forward_compiled(all, w_.size.kv_width), all};
   }
   result = {w_.linear(q_, x), w_.linear(k_, x), w_.linear(v_, x)};
-  if (rope_) result = {rope_q_.forward_compiled(result.q, w_.size.query_width), rope_k_.forward_compiled(result.k, w_.size.query_width), result.v};
+  if (rope_) result = {rope_q_.forward_compiled(result.q, w_.size.query_width), rope_k_.forward_compiled(result.k, kv_width()), result.v};
   else if (expands()) result.k = expand("k_expanded", result.k);
   if (expands()) result.v = expand("v_expanded", result.v);
   return result;

@@ -129,6 +129,48 @@ TEST_CASE("grouped keys and values: smaller GEMMs and rotary kernels, four kerne
   CHECK(t.forward.bytes == doctest::Approx(84 * kTh + 24 * kTokens * (kHidden + kv) + 10 * kTokens * f).epsilon(0.001));
 }
 
+TEST_CASE("grouped keys and values read as they are: no expansion, a fifth of the bytes saved for k and v less") {
+  StepSpec spec = two_blocks(test::llama3_8b());
+  const double expanded = saved_per_token(spec, 1);
+  spec.kernels.expand_kv = false;
+  BlockTally t = tally(spec);
+  CHECK(t.forward.kernels() == 38);
+  CHECK(t.backward.kernels() == 75);
+  CHECK(expanded - saved_per_token(spec, 1) == 2 * 2 * (kHidden - 1024));
+  const Program p = build_program(spec, 1);
+  for (const KernelEntry& kernel : p.kernels) {
+    if (kernel.shape.kind == hw::KernelKind::attention_forward) CHECK(kernel.shape.kv_heads == 8);
+  }
+  spec.kernels.set = KernelSet::pytorch_compile;
+  t = tally(spec);
+  CHECK(t.forward.kernels() == 14);  // the rotary kernel no longer writes repeated keys, and values are not copied
+  CHECK(t.backward.kernels() == 26);
+}
+
+TEST_CASE("loss: DRAM bytes per logit of each kind") {
+  const auto per_logit = [](Loss loss, KernelSet set) {
+    StepSpec spec = two_blocks(test::llama2_7b());
+    spec.kernels.loss = loss, spec.kernels.set = set;
+    const Program p = build_program(spec, 2);
+    double bytes = 0;
+    for (const Op& op : p.slice(p.steps[1])) {
+      if (op.kind != OpKind::launch || p.kernels[op.id].shape.kind != hw::KernelKind::memory_bound) continue;
+      for (const Operand& operand : p.operands_of(op)) {
+        if (p.buffers[operand.buffer].owner != Owner::loss) continue;
+        bytes += static_cast<double>(p.kernels[op.id].shape.read_bytes + p.kernels[op.id].shape.write_bytes);
+        break;
+      }
+    }
+    return bytes / (kTokens * 32000);
+  };
+  // Cast 6, shifted copy 8, log-softmax 8; one-hot gradient 4, log-softmax 12, zeros 4 and copy 8, cast 6.
+  CHECK(per_logit(Loss::eager_fp32, KernelSet::pytorch_eager) == doctest::Approx(56).epsilon(0.001));
+  // Cast 6, shifted copy 8, one pass 4; gradient in place 8, zeros 4 and copy 8, cast 6.
+  CHECK(per_logit(Loss::fused_fp32, KernelSet::pytorch_eager) == doctest::Approx(44).epsilon(0.001));
+  CHECK(per_logit(Loss::fused, KernelSet::pytorch_eager) == doctest::Approx(12).epsilon(0.001));
+  CHECK(per_logit(Loss::eager_fp32, KernelSet::pytorch_compile) == doctest::Approx(16).epsilon(0.001));
+}
+
 TEST_CASE("GPT: 10 kernels forward, with clamp 11; bias sums in the backward") {
   ModelShape model = test::mpt_7b();
   model.attention_bias = model.output_bias = model.ffn_bias = model.norm_bias = false;

@@ -65,6 +65,28 @@ TEST_CASE("recomputation without early stop rebuilds the output too, and drops i
                                    "f'", "-layer.d_b", "-x.a", "-x.input"});
 }
 
+TEST_CASE("reentrant checkpointing holds the recomputed output and its gradient until its backward returns") {
+  Chain chain({.recompute = true, .early_stop = false, .reentrant = true});
+  CHECK(chain.words(true) == Words{"+x.a", "f", "+layer.b", "g", "+x.output", "k", "-layer.b", "+layer.d_b", "k'", "+x.d_input", "f'", "-layer.d_b", "-x.a",
+                                   "-x.output", "-x.d_output", "-x.input"});
+}
+
+TEST_CASE("inputs that the caller holds no longer than a part of the forward") {
+  Builder builder;
+  Layer layer(builder, "layer", {});
+  const Slot input = layer.tensor("input", 8, Owner::activations, Lives::input), a = layer.tensor("a", 8), b = layer.tensor("b", 8);
+  layer.kernel("f", {}, std::span(&input, 1), std::span(&a, 1));
+  layer.end_inputs();
+  layer.kernel("g", {}, std::span(&a, 1), std::span(&b, 1));
+  layer.begin_backward();
+  layer.finish();
+  layer.forward(layer.instance("x", {}));
+  const auto& ops = builder.program().ops;  // alloc a, f, free the input, alloc b, g, free a, b
+  REQUIRE(ops.size() == 7);
+  CHECK(ops[2].kind == OpKind::free);
+  CHECK(builder.program().buffers[ops[2].id].label == "x.input");
+}
+
 TEST_CASE("a held tensor stays until the forward returns") {
   Builder builder;
   Layer layer(builder, "layer", {});

@@ -78,13 +78,18 @@ TEST_CASE("16 bytes per local parameter stay; multi-tensor AdamW adds 4, one par
   CHECK(l.peak_total["optimizer"] == doctest::Approx(10.0 * static_cast<double>(local)).epsilon(1e-5));
 }
 
-TEST_CASE("loss: 12 bytes per logit at the end of the forward, 8 in the backward; fused 4") {
+TEST_CASE("loss: 12 bytes per logit at the end of the forward and in the backward; fused on fp32 logits 8; fused 4") {
   StepSpec spec = spec_of();
   const std::int64_t logits = 4096 * 32000;
   Ledger l = ledger(spec);
   CHECK(of(l.peak["forward"], Owner::loss) == 12 * logits + 4 * 4096);
   CHECK(of(l.at_end["forward"], Owner::loss) == 4 * logits);  // the log-softmax alone is saved
-  CHECK(of(l.peak["backward"], Owner::loss) == 8 * logits);
+  CHECK(of(l.peak["backward"], Owner::loss) == 12 * logits);  // log-softmax, the one-hot gradient, and the result
+  spec.kernels.loss = Loss::fused_fp32;
+  l = ledger(spec);
+  CHECK(of(l.peak["forward"], Owner::loss) == 8 * logits + 4 * 4096);  // the fp32 copy and its shifted copy
+  CHECK(of(l.at_end["forward"], Owner::loss) == 4 * logits);
+  CHECK(of(l.peak["backward"], Owner::loss) == 8 * logits);  // the gradient in the shifted copy's place, and unshifted
   spec.kernels.loss = Loss::fused;
   l = ledger(spec);
   CHECK(of(l.peak["forward"], Owner::loss) == 2 * logits + 4 * 4096);
@@ -148,7 +153,7 @@ TEST_CASE("peak allocated memory as published by fms-acceleration (scripts/bench
   StepSpec spec = test::reference_step(test::llama3_8b());
   spec.model.vocab = 32000;  // Mistral-7B: the shape of Llama-3-8B but for the vocabulary
   spec.precision = {hw::Dtype::bf16, hw::Dtype::bf16, hw::Dtype::bf16};
-  spec.recompute.mode = RecomputeMode::full;
+  spec.recompute = {.mode = RecomputeMode::full, .nesting = Nesting::outside, .reentrant = true};
   spec.world = {2, 1};
   spec.batch = {.micro_batch = 4, .grad_accum = 1, .seq_len = 4096};
   CHECK(peak_gib(spec) == doctest::Approx(33.74).epsilon(0.005));  // set by the optimizer
@@ -159,6 +164,36 @@ TEST_CASE("peak allocated memory as published by fms-acceleration (scripts/bench
   spec.world = {1, 1};
   spec.batch.micro_batch = 8;
   CHECK(peak_gib(spec) == doctest::Approx(43.83).epsilon(0.005));
+}
+
+TEST_CASE("product of gate and up: its two gradients and all that the node saved live at once, six tensors of T x f") {
+  StepSpec spec = spec_of(1);
+  spec.kernels.fused_norm = true;
+  const std::int64_t th = 2 * 4096 * 4096, tf = 2 * 4096 * 11008, a = 32, tokens = 4096;
+  Ledger l = ledger(spec);
+  // Two norms (input, output, one statistic), q, k, v, attention, log-sum-exp, and the gradient of the block's output.
+  CHECK(of(l.peak["backward"], Owner::activations) == 6 * tf + (2 * 2 + 4 + 1) * th + (4 * a + 2 * 4) * tokens);
+}
+
+TEST_CASE("the final norm's input, unless its backward reads it, goes before the logits: the model has returned") {
+  StepSpec spec = spec_of(1);
+  spec.recompute.mode = RecomputeMode::full;
+  const std::int64_t th = 2 * 4096 * 4096, tokens = 4096;
+  const auto at_loss = [&] {
+    const Program p = build_program(spec, 1);
+    std::map<std::uint32_t, std::int64_t> live;
+    for (const Op& op : p.slice(p.steps[0])) {
+      if (op.kind == OpKind::alloc && p.buffers[op.id].owner == Owner::activations) live[op.id] = p.buffers[op.id].bytes;
+      if (op.kind == OpKind::free) live.erase(op.id);
+      if (op.kind == OpKind::launch && p.kernels[op.id].op == "aten::nll_loss") break;
+    }
+    std::int64_t sum = 0;
+    for (const auto& [id, bytes] : live) sum += bytes;
+    return sum;
+  };
+  CHECK(at_loss() == th + (2 + 1 + 1) * th + 4 * tokens);  // the block's input; the norm's fp32 copy, its result before and after the weight, a statistic
+  spec.kernels.fused_norm = true;
+  CHECK(at_loss() == th + 2 * th + 4 * tokens);  // the norm's input and output
 }
 
 TEST_CASE("one rank: no gathered copies but the cast ones") {

@@ -36,6 +36,8 @@ TEST_CASE("each spelling is read, and written so that it reads again") {
                                            {"/recompute/mode=per_op", "/recompute/ops=all_but_matmul"},
                                            {"/recompute/mode=full", "/recompute/nesting=outside", "/recompute/reentrant=true"},
                                            {"/kernels/loss=chunked"},
+                                           {"/kernels/loss=fused_fp32"},
+                                           {"/kernels/expand_kv=false", "/model/kv_heads=8"},
                                            {"/optimizer/zero_grad_set_to_none=false"}};
   const Scenario plain = read({});
   for (const auto& set : sets) {
@@ -65,6 +67,11 @@ TEST_CASE("settings that contradict each other are refused at their place, with 
   CHECK(refusal({"/recompute/mode=full", "/recompute/nesting=outside", "/policy/release=before-2.1"}).find("fails before release 2.1") != std::string::npos);
   CHECK(refusal({"/kernels/loss=chunked", "/model/vocab=16000000", "/model/hidden=1024", "/model/heads=32", "/model/head_dim=32"}).find("/kernels/loss: ") !=
         std::string::npos);
+  CHECK(refusal({"/kernels/loss=fused_fp32", "/kernels/set=pytorch-compile"}).find("--set: /kernels/loss: ") == 0);
+  CHECK(refusal({"/kernels/expand_kv=false"}).find("--set: /kernels/expand_kv: the model has a key and a value for every query head") == 0);
+  CHECK(refusal({"/kernels/expand_kv=false", "/model/kv_heads=8", "/kernels/attention=unfused"}).find("/kernels/expand_kv: unfused attention") !=
+        std::string::npos);
+  CHECK(refusal({"/kernels/expand_kv=false", "/model/preset=mpt-7b"}).find("/kernels/expand_kv: a gpt block never") != std::string::npos);
   CHECK(refusal({"/recompute/every=0"}).find("/recompute/every: ") != std::string::npos);
   CHECK(refusal({"/policy/min_unit_parameters=0"}).find("/policy/min_unit_parameters: ") != std::string::npos);
   CHECK(refusal({"/policy/release=2.0"}).find("/policy/release: ") != std::string::npos);
