@@ -58,8 +58,6 @@ Broken kernel_rule(const StepSpec& spec) {
   const KernelChoice& kernels = spec.kernels;
   if (kernels.loss == Loss::chunked && spec.model.vocab > kMaxChunks * spec.model.hidden)
     return BrokenRule{"/kernels/loss", "\"chunked\" would take more than " + std::to_string(kMaxChunks) + " chunks, vocab / hidden", "use \"fused\""};
-  if (kernels.loss == Loss::fused_fp32 && kernels.set == KernelSet::pytorch_compile)
-    return BrokenRule{"/kernels/loss", "\"fused_fp32\" is of eager code; a compiled graph makes no fp32 copy", "use \"fused\""};
   if (kernels.expand_kv) return {};
   const char* key = "/kernels/expand_kv";
   if (spec.model.style != BlockStyle::llama) return BrokenRule{key, "a gpt block never expands keys and values", "leave it out"};

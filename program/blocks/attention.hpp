@@ -36,10 +36,10 @@ class QkvProjection {
   /// Gradient of x: all input gradients, and the additions that join them, follow the weights'.
   Slot backward(const Qkv& gradient);
 
-  /// In a compiled graph the sum of the input gradients is left to the kernel that consumes it, which also rebuilds x for the weight gradients.
+  /// In a compiled graph the sum of the input gradients is left to the kernel that consumes it.
   Qkv forward_compiled(Slot x);
   std::vector<Slot> input_gradients_compiled(const Qkv& gradient);
-  void weight_gradients_compiled(Slot rebuilt_x);
+  void weight_gradients_compiled();
 
  private:
   [[nodiscard]] bool expands() const { return !fused_ && w_.spec.kernels.expand_kv && w_.size.kv_heads < w_.size.heads; }

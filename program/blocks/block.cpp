@@ -38,18 +38,20 @@ class Block {
     return finish();
   }
 
-  /// Pointwise work is fused; the backward rebuilds normalised tensors and activation products instead of reading saved ones.
+  /// Pointwise work is fused; the backward rebuilds what pointwise kernels need, and reads what weight gradients need: Inductor's partitioner never recomputes a tensor
+  /// that the backward would have to write out for a GEMM (torch/_functorch/partitioners.py).
   Ports compiled() {
     const Slot attended = attention_.forward(projection_.forward_compiled(norm1_.forward_compiled(ports_.input, kNoSlot, kNoSlot)));
     const Slot middle = hidden("middle");
     const Slot normed = norm2_.forward_compiled(ports_.input, w_.linear(out_, attended), middle);
     w_.add("triton_poi_fused_add", ports_.output, middle, feed_forward_.forward_compiled(normed));
     w_.layer.begin_backward();
-    const Norm::Rebuilt second = norm2_.backward_compiled(feed_forward_.input_gradients_compiled(ports_.d_output), ports_.d_output, hidden("d_middle"));
-    feed_forward_.weight_gradients_compiled(second.normalised);
-    const Slot d_attended = w_.linear_backward(out_, second.gradient, attended);
+    const Slot d_middle = norm2_.backward_compiled(feed_forward_.input_gradients_compiled(ports_.d_output), ports_.d_output, hidden("d_middle"));
+    feed_forward_.weight_gradients_compiled();
+    const Slot d_attended = w_.linear_backward(out_, d_middle, attended);
     const std::vector<Slot> d_normed = projection_.input_gradients_compiled(attention_.backward(d_attended));
-    projection_.weight_gradients_compiled(norm1_.backward_compiled(d_normed, second.gradient, ports_.d_input).normalised);
+    norm1_.backward_compiled(d_normed, d_middle, ports_.d_input);
+    projection_.weight_gradients_compiled();
     return finish();
   }
 

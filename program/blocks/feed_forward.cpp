@@ -39,32 +39,31 @@ Slot FeedForward::forward_compiled(Slot x) {
   x_ = x;
   if (gated_) gate_out_ = w_.linear(gate_, x);
   up_out_ = w_.linear(up_, x);
-  const Slot product = gated_ ? w_.elementwise("triton_poi_fused_silu_mul", wide("product"), {gate_out_, up_out_})
+  product_ = gated_ ? w_.elementwise("triton_poi_fused_silu_mul", wide("product"), {gate_out_, up_out_})
                               : w_.elementwise("triton_poi_fused_gelu", wide("product"), {up_out_});
-  return w_.linear(down_, product);
+  return w_.linear(down_, product_);
 }
 
 std::vector<Slot> FeedForward::input_gradients_compiled(Slot gradient) {
   const Slot d_product = w_.input_gradient(down_, gradient);
-  const Slot rebuilt = wide("product_rebuilt");
   d_up_ = wide("d_up");
-  std::vector<Slot> reads{d_product, up_out_}, writes{d_up_, rebuilt};
+  std::vector<Slot> reads{d_product, up_out_}, writes{d_up_};
   if (gated_) {
     d_gate_ = wide("d_gate");
     reads.push_back(gate_out_);
     writes.push_back(d_gate_);
   }
   w_.kernel(gated_ ? "triton_poi_fused_silu_mul_backward" : "triton_poi_fused_gelu_backward", writes, reads);
-  w_.weight_gradient(down_, gradient, rebuilt);
+  w_.weight_gradient(down_, gradient, product_);
   std::vector<Slot> result;
   if (gated_) result.push_back(w_.input_gradient(gate_, d_gate_));
   result.push_back(w_.input_gradient(up_, d_up_));
   return result;
 }
 
-void FeedForward::weight_gradients_compiled(Slot rebuilt_x) {
-  if (gated_) w_.weight_gradient(gate_, d_gate_, rebuilt_x);
-  w_.weight_gradient(up_, d_up_, rebuilt_x);
+void FeedForward::weight_gradients_compiled() {
+  if (gated_) w_.weight_gradient(gate_, d_gate_, x_);
+  w_.weight_gradient(up_, d_up_, x_);
 }
 
 }  // namespace stepcast::program

@@ -11,10 +11,10 @@ class FeedForward {
   Slot forward(Slot x);
   Slot backward(Slot gradient);
 
-  /// In a compiled graph: the activation is one kernel, rebuilt in the backward together with its gradient.
+  /// In a compiled graph: the activation is one kernel, and so are its gradients.
   Slot forward_compiled(Slot x);
   std::vector<Slot> input_gradients_compiled(Slot gradient);
-  void weight_gradients_compiled(Slot rebuilt_x);
+  void weight_gradients_compiled();
 
  private:
   [[nodiscard]] Slot wide(const char* name) { return w_.tokens_by(name, w_.size.ffn); }

@@ -65,7 +65,7 @@ class LossKernels {
     const Slot one_hot = w_.elementwise("NllLossBackward0", tensor("d_log_softmax", 4), {});
     return w_.elementwise("LogSoftmaxBackward0", tensor("d_shifted", 4), {one_hot, log_softmax_}, kSoftmax);
   }
-  [[nodiscard]] bool in_compute_type() const { return kind_ == Loss::fused || compiled_; }
+  [[nodiscard]] bool in_compute_type() const { return kind_ == Loss::fused || (kind_ == Loss::eager_fp32 && compiled_); }
   [[nodiscard]] bool casts() const { return w_.size.element != 4; }
   [[nodiscard]] Slot tensor(const char* name, std::int64_t element) { return w_.layer.tensor(name, elements_ * element, Owner::loss); }
   Writer& w_;

@@ -92,18 +92,17 @@ Slot Norm::forward_compiled(Slot a, Slot b, Slot sum) {
 }
 
 /// One row kernel, then column sums for the weight in two stages.
-Norm::Rebuilt Norm::backward_compiled(const std::vector<Slot>& gradients, Slot residual, Slot result) {
-  const Slot normalised = full("rebuilt");
+Slot Norm::backward_compiled(const std::vector<Slot>& gradients, Slot residual, Slot result) {
   std::vector<Slot> reads{x_, statistics_, w_.params};
   reads.insert(reads.end(), gradients.begin(), gradients.end());
   std::vector<Slot> row_reads = reads;
   row_reads.push_back(residual);
-  w_.kernel("triton_red_fused_add_norm_backward", {result, normalised}, row_reads, kReduction);
+  w_.kernel("triton_red_fused_add_norm_backward", {result}, row_reads, kReduction);
   // 64 partial sums per column in fp32: a typical split of Inductor's two-stage reductions.
   const Slot partial = w_.activation(name_ + ".partial_sums", 64 * w_.size.hidden * 4);
   w_.kernel("triton_red_fused_norm_weight_partial", {partial}, reads, kReduction);
   w_.kernel("triton_red_fused_norm_weight", gradient_slots(), {partial}, kTiny);
-  return {result, normalised};
+  return result;
 }
 
 }  // namespace stepcast::program

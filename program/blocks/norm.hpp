@@ -17,11 +17,8 @@ class Norm {
   // --- in a compiled graph
   /// normalised = norm(a + b), and the sum into `sum`; `b` may be kNoSlot: norm(a) alone.
   Slot forward_compiled(Slot a, Slot b, Slot sum);
-  /// The input gradient from several gradients of the output and that of the residual path; rebuilds the normalised tensor for the weight gradients that follow it.
-  struct Rebuilt {
-    Slot gradient, normalised;
-  };
-  Rebuilt backward_compiled(const std::vector<Slot>& gradients, Slot residual, Slot result);
+  /// The input gradient from several gradients of the output and that of the residual path.
+  Slot backward_compiled(const std::vector<Slot>& gradients, Slot residual, Slot result);
 
  private:
   Slot forward_eager_rms(Slot x);

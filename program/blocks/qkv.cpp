@@ -128,8 +128,8 @@ std::vector<Slot> QkvProjection::input_gradients_compiled(const Qkv& gradient) {
   return result;
 }
 
-void QkvProjection::weight_gradients_compiled(Slot rebuilt_x) {
-  for (const auto& [linear, of_output] : pending_) w_.weight_gradient(*linear, of_output, rebuilt_x);
+void QkvProjection::weight_gradients_compiled() {
+  for (const auto& [linear, of_output] : pending_) w_.weight_gradient(*linear, of_output, x_);
 }
 
 }  // namespace stepcast::program

@@ -67,7 +67,6 @@ TEST_CASE("settings that contradict each other are refused at their place, with 
   CHECK(refusal({"/recompute/mode=full", "/recompute/nesting=outside", "/policy/release=before-2.1"}).find("fails before release 2.1") != std::string::npos);
   CHECK(refusal({"/kernels/loss=chunked", "/model/vocab=16000000", "/model/hidden=1024", "/model/heads=32", "/model/head_dim=32"}).find("/kernels/loss: ") !=
         std::string::npos);
-  CHECK(refusal({"/kernels/loss=fused_fp32", "/kernels/set=pytorch-compile"}).find("--set: /kernels/loss: ") == 0);
   CHECK(refusal({"/kernels/expand_kv=false"}).find("--set: /kernels/expand_kv: the model has a key and a value for every query head") == 0);
   CHECK(refusal({"/kernels/expand_kv=false", "/model/kv_heads=8", "/kernels/attention=unfused"}).find("/kernels/expand_kv: unfused attention") !=
         std::string::npos);
