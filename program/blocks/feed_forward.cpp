@@ -40,7 +40,7 @@ Slot FeedForward::forward_compiled(Slot x) {
   if (gated_) gate_out_ = w_.linear(gate_, x);
   up_out_ = w_.linear(up_, x);
   product_ = gated_ ? w_.elementwise("triton_poi_fused_silu_mul", wide("product"), {gate_out_, up_out_})
-                              : w_.elementwise("triton_poi_fused_gelu", wide("product"), {up_out_});
+                    : w_.elementwise("triton_poi_fused_gelu", wide("product"), {up_out_});
   return w_.linear(down_, product_);
 }
 
