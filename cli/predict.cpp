@@ -110,10 +110,7 @@ void set_memory_limit(const sim::Options& options, const hw::CostModel* model, P
 Prediction predict(const scenarios::Scenario& scenario, std::vector<std::string> warnings) {
   Prediction prediction{scenario, program::build_program(scenarios::step_spec(scenario), scenario.run.steps), {}, {}};
   std::optional<hw::CostModel> model;
-  if (!scenario.fixed_costs) {
-    const hw::Cluster cluster = scenarios::hardware(scenario);
-    model.emplace(hw::gpu_profile(cluster.gpu), cluster);
-  }
+  if (!scenario.fixed_costs) { model.emplace(scenarios::gpu(scenario), scenarios::hardware(scenario)); }
   sim::PriceList prices = model ? sim::price(prediction.program, *model) : sim::price(prediction.program, fixed_costs(*scenario.fixed_costs));
   scale_host(prices, scenario.host.scale);
   const sim::Options options = options_of(scenario, model ? &*model : nullptr);

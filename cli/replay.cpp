@@ -42,7 +42,7 @@ struct Replayed {
 
 scenarios::Allocator section_of(const memory::History& history) {
   const memory::Settings& s = history.settings;
-  return {s.max_split_size, s.expandable_segments, s.roundup_power2_divisions, s.garbage_collection_threshold, s.memory_fraction, history.device_bytes};
+  return {s.max_split_size, s.expandable_segments, s.roundup_power2_divisions, s.garbage_collection_threshold, s.memory_fraction, history.device_bytes, {}};
 }
 
 memory::Settings settings_of(const scenarios::Allocator& a) {

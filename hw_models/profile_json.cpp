@@ -50,6 +50,16 @@ void read_parts(Reader& reader, const PartText& part_text, Profile& profile) {
   }
 }
 
+/// All constants of another profile, as assumptions about this one; what the file says itself stands before them.
+void read_model_profile(Reader& reader, Describes describes, const PartText& part_text, Profile& profile) {
+  if (!reader.has("like")) return;
+  const std::string name = reader.text("like");
+  const ProfileFile other = parse_profile(part_text(name), name + ".json", part_text);
+  if (other.describes != describes) reader.fail("like", "\"" + name + "\" describes something else");
+  for (const auto& [key, constant] : other.profile.constants)
+    profile.constants.insert_or_assign(key, Constant{constant.value, "as " + name + ": " + constant.source, Origin::assumed});
+}
+
 void check_complete(const Profile& profile, Describes describes, const std::string& file) {
   for (const ConstantRule& rule : rules_of(describes)) {
     if (rule.required && !profile.constants.contains(rule.name)) throw InputError(file, "/constants", "constant \"" + std::string(rule.name) + "\" is missing");
@@ -66,6 +76,7 @@ ProfileFile parse_profile(std::string_view text, const std::string& file, const 
   result.profile.name = reader.text("name");
   result.describes = reader.enumeration("describes", kDescribes);
   if (result.describes == Describes::node) result.profile.default_gpu = reader.text("gpu");
+  read_model_profile(reader, result.describes, part_text, result.profile);
   read_parts(reader, part_text, result.profile);
   read_constants(reader.object("constants"), result.describes, result.profile);
   reader.finish();

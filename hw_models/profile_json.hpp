@@ -16,10 +16,10 @@ struct ProfileFile {
   Describes describes = Describes::part;
 };
 
-/// Text of a part by name, for "include"; throws InputError.
+/// Text of a profile or part by name, for "include" and "like"; throws InputError.
 using PartText = std::function<std::string_view(const std::string& name)>;
 
-/// Reads one file and the parts that it includes; its own constants stand before theirs. A GPU or node profile that lacks a required constant is an error.
+/// Reads one file, the profile that it is "like" (whose constants count as assumed) and the parts that it includes; its own constants stand before theirs. A GPU or node profile that lacks a required constant is an error.
 ProfileFile parse_profile(std::string_view text, const std::string& file, const PartText& part_text);
 
 }  // namespace stepcast::hw

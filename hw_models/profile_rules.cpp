@@ -9,15 +9,16 @@ namespace stepcast::hw {
 namespace {
 
 constexpr ConstantRule flop_rate(std::string_view name, bool required = true) { return {name, Dimension::flop_rate, 1e9, 1e17, required}; }
-constexpr ConstantRule byte_rate(std::string_view name) { return {name, Dimension::rate, 1e6, 1e15, true}; }
+constexpr ConstantRule byte_rate(std::string_view name, bool required = true) { return {name, Dimension::rate, 1e6, 1e15, required}; }
 constexpr ConstantRule size(std::string_view name) { return {name, Dimension::size, 0, 1e14, true}; }
 constexpr ConstantRule time(std::string_view name) { return {name, Dimension::time, 0, 100, true}; }
 constexpr ConstantRule share(std::string_view name) { return {name, std::nullopt, 1e-3, 1, true}; }
 constexpr ConstantRule number(std::string_view name, double min, double max, bool required = true) { return {name, std::nullopt, min, max, required}; }
 
 constexpr auto kGpuRules = std::to_array<ConstantRule>({
-    flop_rate("peak_bf16"),
-    flop_rate("peak_tf32"),
+    flop_rate("peak_bf16", false),
+    flop_rate("peak_fp16", false),
+    flop_rate("peak_tf32", false),
     flop_rate("peak_fp32"),
     flop_rate("peak_fp64"),
     flop_rate("peak_fp8", false),
@@ -75,7 +76,14 @@ constexpr auto kNodeRules = std::to_array<ConstantRule>({
     number("gpus", 1, 1024),
     number("nics", 0, 1024),
     byte_rate("nic_rate"),
-    byte_rate("nvlink_rate"),
+    byte_rate("nic_limit"),
+    number("nvlink_reach", 1, 1024),
+    byte_rate("nvlink_rate", false),
+    byte_rate("pcie_rate"),
+    number("gpus_per_host_bridge", 1, 1024),
+    number("peer_access", 0, 1),
+    share("pcie_ring_efficiency"),
+    share("host_bounce_efficiency"),
     number("oversubscription", 1, 1000),
     share("all_gather_efficiency"),
     share("reduce_scatter_efficiency"),
@@ -83,9 +91,11 @@ constexpr auto kNodeRules = std::to_array<ConstantRule>({
     share("network_efficiency"),
     time("bulk_start"),
     time("bulk_nvlink_hop"),
+    time("bulk_pcie_hop"),
     time("bulk_network_hop"),
     time("small_start"),
     time("small_nvlink_hop"),
+    time("small_pcie_hop"),
     time("small_network_hop"),
     byte_rate("small_rate"),
     byte_rate("small_network_rate"),

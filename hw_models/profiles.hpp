@@ -24,12 +24,21 @@ Profile node_profile(std::string_view name);
 Profile parse_gpu_profile(std::string_view text, const std::string& file);
 Profile parse_node_profile(std::string_view text, const std::string& file);
 
+/// Which GPUs of a node NVLink joins: all, bridges between two, none (PCIe).
+enum class NvLink : std::uint8_t { nvswitch, pairs, none };
+/// Transport between nodes; each has a part "fabric-NAME" of constants.
+enum class Fabric : std::uint8_t { infiniband, roce, efa, omni_path, tcpx, tcp };
+
 /// What a scenario may say against the node profile. Rates per direction; nvlink_rate per GPU, nic_rate per NIC.
 struct ClusterOverrides {
   std::optional<std::string> gpu{};
   std::optional<std::int32_t> gpus_per_node{}, nics_per_node{};
   std::optional<BytesPerSecond> nic_rate{}, nvlink_rate{};
   std::optional<double> oversubscription{};
+  std::optional<NvLink> nvlink{};
+  std::optional<Fabric> fabric{};
+  std::optional<bool> gpudirect{};
+  std::optional<bool> peer_access{};
 };
 
 /// `nodes` nodes of a kind, with overrides in place of the profile's constants (source "scenario"). Throws InputError on an unknown name, a value out of

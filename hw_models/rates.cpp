@@ -14,8 +14,8 @@ std::string_view peak_key(Dtype dtype) {
     case Dtype::fp64: return "peak_fp64";
     case Dtype::fp32: return "peak_fp32";
     case Dtype::tf32: return "peak_tf32";
-    case Dtype::bf16:
-    case Dtype::fp16: return "peak_bf16";
+    case Dtype::bf16: return "peak_bf16";
+    case Dtype::fp16: return "peak_fp16";
     case Dtype::fp8: return "peak_fp8";
   }
   return "peak_bf16";
@@ -24,8 +24,11 @@ std::string_view peak_key(Dtype dtype) {
 }  // namespace
 
 FlopsPerSecond peak_rate(const Profile& gpu, Dtype dtype) {
-  const auto found = gpu.constants.find(peak_key(dtype));
-  if (found == gpu.constants.end()) throw InputError("hardware", gpu.name, std::string("no matrix units for ") + name(dtype), "choose bf16 or another GPU");
+  auto found = gpu.constants.find(peak_key(dtype));
+  if (found == gpu.constants.end() && dtype == Dtype::fp16) found = gpu.constants.find("peak_bf16");  // both run at one rate where there are units for both
+  if (found == gpu.constants.end())
+    throw InputError("hardware", gpu.name, std::string("no matrix units for ") + name(dtype),
+                     gpu.constants.contains("peak_bf16") ? "choose bf16 or another GPU" : "choose fp16 or another GPU");
   return FlopsPerSecond(found->second.value);
 }
 

@@ -7,7 +7,7 @@
 
 namespace stepcast::hw {
 
-/// Dense peak of matrix products on operands of `dtype`. Throws InputError where the GPU has no such units (fp8 before Hopper).
+/// Dense peak of matrix products on operands of `dtype`. Throws InputError where the GPU has no such units (fp8 before Ada and Hopper, bf16 before Ampere).
 FlopsPerSecond peak_rate(const Profile& gpu, Dtype dtype);
 
 }  // namespace stepcast::hw

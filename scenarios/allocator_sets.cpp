@@ -1,6 +1,7 @@
 // See allocator_sets.hpp.
 #include "scenarios/allocator_sets.hpp"
 
+#include "hw_models/input_error.hpp"
 #include "scenarios/fields.hpp"
 #include "scenarios/layers.hpp"
 #include "scenarios/sections.hpp"
@@ -18,6 +19,8 @@ Allocator allocator_with(const Allocator& base, Sets sets) {
     fields.finish();
   }
   root.finish();
+  if (allocator.memory_outside_pool)
+    throw InputError("--set", "/allocator/memory_outside_pool", "has no effect on a replay", "/allocator/device_memory is what the pool may reserve");
   return allocator;
 }
 

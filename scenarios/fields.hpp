@@ -49,6 +49,13 @@ class FieldReader {
   void count_or(const char* key, std::optional<I>& value, const char* word, std::int64_t min, std::int64_t max) {
     or_word(key, value, word, [&] { return static_cast<I>(reader_.integer(key, {min, max})); });
   }
+  void flag_or(const char* key, std::optional<bool>& value, const char* word) {
+    or_word(key, value, word, [&] { return reader_.boolean(key); });
+  }
+  template <class E, class Table>
+  void choice_or(const char* key, std::optional<E>& value, const char* word, const Table& table) {
+    or_word(key, value, word, [&] { return reader_.enumeration(key, table); });
+  }
   void ratio_or(const char* key, std::optional<double>& value, const char* word, Limits<double> limits) {
     or_word(key, value, word, [&] { return reader_.number(key, limits); });
   }
@@ -106,6 +113,13 @@ class FieldWriter {
   template <class I>
   void count_or(const char* key, const std::optional<I>& value, const char* word, std::int64_t, std::int64_t) {
     or_word(key, value, word, [](I v) { return v; });
+  }
+  void flag_or(const char* key, const std::optional<bool>& value, const char* word) {
+    or_word(key, value, word, [](bool v) { return v; });
+  }
+  template <class E, class Table>
+  void choice_or(const char* key, const std::optional<E>& value, const char* word, const Table& table) {
+    or_word(key, value, word, [&](E v) { return spelled(table, v); });
   }
   void ratio_or(const char* key, const std::optional<double>& value, const char* word, Limits<double>) {
     or_word(key, value, word, [](double v) { return v; });

@@ -46,6 +46,9 @@ inline constexpr EnumName<program::Loss> kLosses[] = {
     {program::Loss::eager_fp32, "eager_fp32"}, {program::Loss::fused, "fused"}, {program::Loss::fused_fp32, "fused_fp32"}, {program::Loss::chunked, "chunked"}};
 inline constexpr EnumName<program::OptimizerImpl> kOptimizerImpls[] = {
     {program::OptimizerImpl::for_loop, "for_loop"}, {program::OptimizerImpl::foreach, "foreach"}, {program::OptimizerImpl::fused, "fused"}};
+inline constexpr EnumName<hw::NvLink> kNvLinks[] = {{hw::NvLink::nvswitch, "nvswitch"}, {hw::NvLink::pairs, "pairs"}, {hw::NvLink::none, "none"}};
+inline constexpr EnumName<hw::Fabric> kFabrics[] = {{hw::Fabric::infiniband, "infiniband"}, {hw::Fabric::roce, "roce"}, {hw::Fabric::efa, "efa"},
+                                                    {hw::Fabric::omni_path, "omni-path"},   {hw::Fabric::tcpx, "tcpx"}, {hw::Fabric::tcp, "tcp"}};
 inline constexpr EnumName<Ranks> kRanks[] = {{Ranks::folded, "folded"}, {Ranks::explicit_ranks, "explicit"}};
 inline constexpr EnumName<FlopsConvention> kFlopsConventions[] = {
     {FlopsConvention::full_attention, "full_attention"}, {FlopsConvention::causal_attention, "causal_attention"}, {FlopsConvention::parameters_only, "6p"}};

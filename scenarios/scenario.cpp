@@ -129,7 +129,9 @@ hw::ClusterOverrides overrides(const Cluster& cluster) {
   const bool own_size = cluster.gpus_per_node != static_cast<std::int32_t>(hw::node_profile(cluster.node).at("gpus"));
   return {cluster.gpu,           own_size ? std::optional(cluster.gpus_per_node) : std::nullopt,
           cluster.nics_per_node, cluster.nic_rate,
-          cluster.nvlink_rate,   cluster.oversubscription};
+          cluster.nvlink_rate,   cluster.oversubscription,
+          cluster.nvlink,        cluster.fabric,
+          cluster.gpudirect,     cluster.peer_access};
 }
 
 }  // namespace
@@ -170,6 +172,13 @@ program::StepSpec step_spec(const Scenario& scenario) {
   if (scenario.fixed_costs) spec.kernels.set = program::KernelSet::fixed;
   spec.world = {scenario.cluster.gpus_per_node, scenario.cluster.nodes};
   return spec;
+}
+
+hw::Profile gpu(const Scenario& scenario) {
+  hw::Profile profile = hw::gpu_profile(scenario.cluster.gpu);
+  if (const auto outside = scenario.allocator.memory_outside_pool)
+    profile.constants.insert_or_assign("memory_outside_pool", hw::Constant{static_cast<double>(*outside), "scenario", hw::Origin::assumed});
+  return profile;
 }
 
 hw::Cluster hardware(const Scenario& scenario) { return hw::make_cluster(scenario.cluster.node, scenario.cluster.nodes, overrides(scenario.cluster)); }

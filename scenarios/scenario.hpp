@@ -22,7 +22,11 @@ struct Cluster {
   std::string gpu;   // name of a GPU profile; where the file has none, what the node profile carries
   std::int32_t gpus_per_node = 8;
   std::int32_t nodes = 1;
+  std::optional<hw::NvLink> nvlink;           // which GPUs of a node NVLink joins
   std::optional<BytesPerSecond> nvlink_rate;  // per GPU and direction
+  std::optional<bool> peer_access;            // between GPUs over PCIe
+  std::optional<hw::Fabric> fabric;           // transport between nodes
+  std::optional<bool> gpudirect;              // adapters read and write GPU memory
   std::optional<std::int32_t> nics_per_node;
   std::optional<BytesPerSecond> nic_rate;  // per NIC and direction
   std::optional<double> oversubscription;  // ratio of the NICs' rate to what the fabric carries, at least 1
@@ -33,10 +37,11 @@ struct Cluster {
 struct Allocator {
   std::optional<std::int64_t> max_split_size;  // bytes; absent: no limit
   bool expandable_segments = false;
-  std::int64_t roundup_power2_divisions = 0;  // 0: off
-  double garbage_collection_threshold = 0;    // ratio of the memory limit; 0: off
-  std::optional<double> memory_fraction;      // of the device
-  std::optional<std::int64_t> device_memory;  // bytes; absent: as the GPU profile says
+  std::int64_t roundup_power2_divisions = 0;        // 0: off
+  double garbage_collection_threshold = 0;          // ratio of the memory limit; 0: off
+  std::optional<double> memory_fraction;            // of the device
+  std::optional<std::int64_t> device_memory;        // bytes; absent: as the GPU profile says
+  std::optional<std::int64_t> memory_outside_pool;  // bytes of context, NCCL and workspaces; absent: as the GPU profile says
   bool operator==(const Allocator&) const = default;
 };
 
@@ -114,6 +119,8 @@ std::string to_json_text(const Scenario& scenario);
 program::StepSpec step_spec(const Scenario& scenario);
 /// The cluster's hardware with the scenario's overrides. Throws InputError; not for fixed-cost scenarios, which have no hardware.
 hw::Cluster hardware(const Scenario& scenario);
+/// The GPU's profile with the scenario's overrides. Throws InputError; not for fixed-cost scenarios.
+hw::Profile gpu(const Scenario& scenario);
 /// All ranks of the cluster.
 inline std::int32_t ranks(const Scenario& scenario) { return scenario.cluster.nodes * scenario.cluster.gpus_per_node; }
 

@@ -37,7 +37,11 @@ void describe(Io& io, Cluster& cluster) {
   io.text("gpu", cluster.gpu);
   io.count("gpus_per_node", cluster.gpus_per_node, 1, kMaxGpusPerNode);
   io.count("nodes", cluster.nodes, 1, kMaxNodes, Need::required);
+  io.choice_or("nvlink", cluster.nvlink, "profile", kNvLinks);
   io.rate_or("nvlink_rate", cluster.nvlink_rate, "profile", {1e6, 1e15}, "GB/s");
+  io.flag_or("peer_access", cluster.peer_access, "profile");
+  io.choice_or("fabric", cluster.fabric, "profile", kFabrics);
+  io.flag_or("gpudirect", cluster.gpudirect, "profile");
   io.count_or("nics_per_node", cluster.nics_per_node, "profile", 1, kMaxNics);
   io.rate_or("nic_rate", cluster.nic_rate, "profile", {1e6, 1e15}, "Gb/s");
   io.ratio_or("oversubscription", cluster.oversubscription, "profile", {1, 1000});
@@ -114,6 +118,7 @@ void describe(Io& io, Allocator& allocator) {
   io.ratio("garbage_collection_threshold", allocator.garbage_collection_threshold, 0, 1);
   io.ratio_or("memory_fraction", allocator.memory_fraction, "none", {1e-3, 1});
   io.size_or("device_memory", allocator.device_memory, "profile", 1, kMaxMemory);
+  io.size_or("memory_outside_pool", allocator.memory_outside_pool, "profile", 0, kMaxMemory);
 }
 
 template <class Io>

@@ -18,8 +18,6 @@ struct Future {
 constexpr Future kFuture[] = {
     {"/model/experts", "", "mixture-of-experts models"},
     {"/model/sliding_window", "", "attention over a window"},
-    {"/cluster/fabric", "", "choose the node profile of that fabric"},
-    {"/cluster/nvlink", "", "node profiles have NVSwitch; nvlink_rate sets the rate"},
     {"/policy/framework", "zero1", "use \"fsdp1\""},
     {"/policy/framework", "zero2", "use \"fsdp1\" with sharding \"SHARD_GRAD_OP\""},
     {"/policy/framework", "zero3", "use \"fsdp1\" with sharding \"FULL_SHARD\""},

@@ -85,6 +85,44 @@ TEST_CASE("A 386 MiB block over 4 DGX A100: 392.1 MB at 0.93 x 200 GB/s + 187 us
   CHECK(collective_time(shape(CollectiveKind::all_gather, 404'766'720, 8, 4), links).in(millisecond) == doctest::Approx(2.295).epsilon(1e-3));
 }
 
+TEST_CASE("A ring through more GPUs than NVLink joins runs over PCIe") {
+  LinkRates links = round_links();
+  links.nvlink_reach = 2;
+  links.pcie_bus = 20 * GBps;
+  links.bulk.pcie_hop = 6 * microsecond;
+  // over a bridge: 800 MB x 1/2 at 100 GB/s = 4000 us, 50 + 3; over PCIe: 700 MB at 20 GB/s = 35,000 us, 50 + 7 x 6
+  CHECK(collective_time(shape(CollectiveKind::all_gather, 800'000'000, 2, 1), links).in(microsecond) == doctest::Approx(4053));
+  CHECK(collective_time(shape(CollectiveKind::all_gather, 800'000'000, 8, 1), links).in(microsecond) == doctest::Approx(35092));
+  // over 4 nodes PCIe is slower than the 50 GB/s between them: 310 MB at 20 GB/s = 15,500 us, 50 + 28 x 6 + 3 x 10
+  CHECK(collective_time(shape(CollectiveKind::all_gather, 320'000'000, 8, 4), links).in(microsecond) == doctest::Approx(15748));
+}
+
+TEST_CASE("PCIe rings: 0.8 of a copy with peer access; through host memory 0.4, shared by the GPUs behind a bridge") {
+  CHECK(pcie_ring_rate(make_cluster("l40s", 1).node).in(GBps) == doctest::Approx(0.8 * 26.1));
+  CHECK(pcie_ring_rate(make_cluster("l40s", 1, {.peer_access = false}).node).in(GBps) == doctest::Approx(0.4 * 26.1 / 2));
+  CHECK(pcie_ring_rate(make_cluster("rtx-4090", 1).node).in(GBps) == doctest::Approx(0.4 * 26.1));
+}
+
+TEST_CASE("Sockets in place of RDMA: an adapter of 200 Gb/s carries 3.2 GB/s, and a large collective takes 5 to 8 times as long") {
+  const Cluster rdma = make_cluster("dgx-a100", 4), tcp = make_cluster("dgx-a100", 4, {.fabric = Fabric::tcp});
+  CHECK(network_rate(rdma.node).in(GBps) == doctest::Approx(8 * 25 * 0.93));
+  CHECK(network_rate(tcp.node).in(GBps) == doctest::Approx(8 * 3.2));
+  // a link that is slower than the sockets is not limited by them: 8 x 10 Gb/s at 0.9
+  CHECK(network_rate(make_cluster("dgx-a100", 4, {.nic_rate = BytesPerSecond(1.25e9), .fabric = Fabric::tcp}).node).in(GBps) ==
+        doctest::Approx(8 * 1.25 * 0.9));
+  const CollectiveShape block = shape(CollectiveKind::all_gather, 404'766'720, 8, 4);
+  const double ratio = collective_time(block, link_rates(tcp)) / collective_time(block, link_rates(rdma));
+  CHECK(ratio > 5);
+  CHECK(ratio < 8);
+}
+
+TEST_CASE("The low-latency protocol carries at most half of what the ring does") {
+  LinkRates links = round_links();
+  links.network = 4 * GBps;
+  // 64 KiB over 2 x 1: 32 KiB at half of 4/8 GB/s = 131 us; 20 + 5 us
+  CHECK(collective_time(shape(CollectiveKind::all_gather, 65'536, 1, 2), links).in(microsecond) == doctest::Approx(50 + 10 + 65.5).epsilon(1e-3));
+}
+
 TEST_CASE("Oversubscription divides the network only") {
   const LinkRates links = link_rates(make_cluster("dgx-a100", 4, {.oversubscription = 4.0}));
   CHECK(links.network.in(GBps) == doctest::Approx(46.5));

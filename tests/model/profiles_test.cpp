@@ -2,9 +2,14 @@
 #include "hw_models/profiles.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <map>
 
 #include "hw_models/embedded.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/rates.hpp"
+#include "hw_models/text_file.hpp"
 
 using namespace stepcast;
 using namespace stepcast::hw;
@@ -48,6 +53,70 @@ TEST_CASE("Units are read: 200 Gb/s are 25 GB/s, 79.2 GiB are 85.04 GB") {
 TEST_CASE("A node's own constants stand before those of the parts that it includes") {
   CHECK(node_profile("dgx-a100").at("network_efficiency") == 0.93);
   CHECK(node_profile("p4d").at("network_efficiency") == 0.88);
+}
+
+TEST_CASE("A profile that is like another assumes what it does not say") {
+  const Profile h200 = gpu_profile("h200-sxm-141gb"), h100 = gpu_profile("h100-sxm5-80gb");
+  CHECK(h200.constants.at("dram_bandwidth").origin == Origin::datasheet);
+  CHECK(h200.at("dram_bandwidth") == 4.8e12);
+  for (const auto& [key, constant] : h100.constants) {
+    const Constant& own = h200.constants.at(key);
+    if (own.source.rfind("as h100-sxm5-80gb: ", 0) != 0) continue;
+    CAPTURE(key);
+    CHECK(own.value == constant.value);
+    CHECK(own.origin == Origin::assumed);
+    CHECK(own.source == "as h100-sxm5-80gb: " + constant.source);
+  }
+  CHECK(h200.constants.at("gemm_efficiency").origin == Origin::assumed);
+  CHECK(gpu_profile("v100-sxm2-16gb").constants.at("memory_fixed_time").source.rfind("as v100-sxm2-32gb: as a100-sxm4-80gb: ", 0) == 0);
+  const std::string text = text_of("h200-sxm-141gb.json");
+  CHECK_THROWS_WITH_AS(parse_gpu_profile(replaced(text, "\"like\": \"h100-sxm5-80gb\"", "\"like\": \"dgx-h100\""), "my.json"),
+                       doctest::Contains("describes something else"), InputError);
+  CHECK_THROWS_WITH_AS(parse_gpu_profile(replaced(text, "\"like\": \"h100-sxm5-80gb\"", "\"like\": \"b300\""), "my.json"), doctest::Contains("b300"),
+                       InputError);
+}
+
+TEST_CASE("docs/hardware.md counts the kinds of every profile's constants") {
+  const std::string page = read_text_file(std::string(STEPCAST_SOURCE_DIR) + "/docs/hardware.md", 1 << 20);
+  const auto row = [](const std::string& name, const Profile& profile) {
+    std::map<Origin, int> kinds;
+    for (const auto& [key, constant] : profile.constants) ++kinds[constant.origin];
+    return fmt::format("| `{}` | {} / {} / {} / {} |", name, kinds[Origin::measured], kinds[Origin::datasheet], kinds[Origin::fitted], kinds[Origin::assumed]);
+  };
+  for (const std::string& name : gpu_names()) CHECK_MESSAGE(page.find(row(name, gpu_profile(name))) != std::string::npos, row(name, gpu_profile(name)));
+  for (const std::string& name : node_names()) CHECK_MESSAGE(page.find(row(name, node_profile(name))) != std::string::npos, row(name, node_profile(name)));
+}
+
+TEST_CASE("Links that a scenario sets against the node's: only what differs counts as the scenario's") {
+  const Cluster tcp = make_cluster("dgx-a100", 2, {.fabric = Fabric::tcp});
+  CHECK(tcp.node.at("nic_limit") == 3.2e9);
+  CHECK(tcp.node.constants.at("nic_limit").origin == Origin::assumed);
+  CHECK(tcp.node.constants.at("nic_limit").source.rfind("scenario (fabric): ", 0) == 0);
+  CHECK(make_cluster("dgx-a100", 2, {.fabric = Fabric::infiniband}).node.constants.at("nic_limit").origin == Origin::datasheet);
+  CHECK(make_cluster("dgx-a100", 2, {.nvlink = NvLink::pairs}).node.at("nvlink_reach") == 2);
+  CHECK(make_cluster("dgx-a100", 2, {.nvlink = NvLink::none}).node.constants.at("nvlink_reach").source == "scenario");
+  CHECK(make_cluster("dgx-a100", 2, {.nvlink = NvLink::nvswitch}).node.constants.at("nvlink_reach").origin == Origin::datasheet);
+  CHECK(make_cluster("dgx-a100", 2, {.gpus_per_node = 16}).node.at("nvlink_reach") == 16);
+  CHECK(make_cluster("l40s", 1, {.gpus_per_node = 4}).node.at("nvlink_reach") == 1);
+  CHECK(make_cluster("l40s", 1, {.nvlink_rate = BytesPerSecond(1e11), .nvlink = NvLink::nvswitch}).node.at("nvlink_reach") == 8);
+  CHECK(make_cluster("dgx-a100", 2, {.gpudirect = false}).node.at("network_efficiency") == 0.7);
+  CHECK(make_cluster("dgx-a100", 2, {.gpudirect = true}).node.at("network_efficiency") == 0.93);
+}
+
+TEST_CASE("A setting of links that would have no effect is refused") {
+  CHECK_THROWS_WITH_AS(make_cluster("l40s", 1, {.nvlink = NvLink::nvswitch}), doctest::Contains("give /cluster/nvlink_rate too"), InputError);
+  CHECK_THROWS_WITH_AS(make_cluster("l40s", 1, {.nvlink_rate = BytesPerSecond(1e11)}), doctest::Contains("without NVLink"), InputError);
+  CHECK_THROWS_WITH_AS(make_cluster("dgx-a100", 1, {.peer_access = false}), doctest::Contains("/cluster/peer_access"), InputError);
+  CHECK_NOTHROW(make_cluster("dgx-a100", 1, {.nvlink = NvLink::pairs, .peer_access = false}));
+  CHECK_THROWS_WITH_AS(make_cluster("dgx-a100", 2, {.fabric = Fabric::tcp, .gpudirect = false}), doctest::Contains("/cluster/gpudirect"), InputError);
+}
+
+TEST_CASE("A GPU without units for a type says so: V100 has none for bf16 and tf32") {
+  const Profile v100 = gpu_profile("v100-sxm2-32gb");
+  CHECK(peak_rate(v100, Dtype::fp16) == 125 * TFLOPS);
+  CHECK_THROWS_WITH_AS(peak_rate(v100, Dtype::bf16), doctest::Contains("choose fp16"), InputError);
+  CHECK_THROWS_AS(peak_rate(v100, Dtype::tf32), InputError);
+  CHECK(peak_rate(gpu_profile("a100-sxm4-80gb"), Dtype::fp16) == 312 * TFLOPS);
 }
 
 TEST_CASE("Unknown hardware is an error that names the nearest") {

@@ -33,6 +33,7 @@ TEST_CASE("anything else is refused") {
                        InputError);
   CHECK_THROWS_WITH_AS(with({"/batch/micro_batch=2"}), "--set: /batch: unknown key", InputError);
   CHECK_THROWS_AS(with({"/allocator/device_memory=40"}), InputError);
+  CHECK_THROWS_AS(with({"/allocator/memory_outside_pool=1 GiB"}), InputError);  // a replay knows only the pool
   CHECK_THROWS_AS(with({"/allocator=5"}), InputError);
   CHECK_THROWS_AS(with({"nonsense"}), InputError);
 }

@@ -71,6 +71,8 @@ TEST_CASE("every spelling is on the page") {
   check_spellings(section(text, "kernels"), kAttentions);
   check_spellings(section(text, "kernels"), kLosses);
   check_spellings(section(text, "optimizer"), kOptimizerImpls);
+  check_spellings(section(text, "cluster"), kNvLinks);
+  check_spellings(section(text, "cluster"), kFabrics);
   check_spellings(section(text, "run"), kRanks);
   check_spellings(section(text, "run"), kFlopsConventions);
   for (const std::string& name : preset_names()) CHECK_MESSAGE(mentions(section(text, "model"), name), name);
