@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
+#include <limits>
 
 namespace stepcast::hw {
 
 namespace {
 
 constexpr double kLowLatencyShare = 0.5;  // of NCCL's LL protocol: four bytes of data beside four of flag
+constexpr BytesPerSecond kNoLimit(std::numeric_limits<double>::infinity());
 
 struct Hops {
   double inside = 0, network = 0;
@@ -21,16 +22,18 @@ Hops ring_hops(CollectiveKind kind, const GroupShape& group) {
   return {.inside = passes * (group.ranks() - 1 - network), .network = passes * network};
 }
 
-/// NCCL uses double binary trees for small all-reduces, so that latency grows with the logarithm of the nodes.
+/// NCCL uses double binary trees over nodes and chains inside, so that latency grows with the logarithm of the nodes.
 Hops tree_hops(const GroupShape& group) { return {.inside = 2.0 * (group.ranks_per_node - 1), .network = 2.0 * std::log2(static_cast<double>(group.nodes))}; }
 
 bool over_pcie(const GroupShape& group, const LinkRates& links) { return group.ranks_per_node > links.nvlink_reach; }
 
-Seconds latency(const ProtocolLatency& protocol, const Hops& hops, bool pcie) {
-  return protocol.start + (pcie ? protocol.pcie_hop : protocol.nvlink_hop) * hops.inside + protocol.network_hop * hops.network;
+bool by_switch(CollectiveKind kind, const GroupShape& group, const LinkRates& links) {
+  return kind == CollectiveKind::all_reduce && links.nvls_rate.si() > 0 && group.ranks_per_node > 2 && !over_pcie(group, links);
 }
 
-BytesPerSecond bus(CollectiveKind kind, const GroupShape& group, const LinkRates& links) {
+/// What the links inside a node give a group, as bus bandwidth.
+BytesPerSecond inside_bandwidth(CollectiveKind kind, const GroupShape& group, const LinkRates& links) {
+  if (group.ranks_per_node == 1) return kNoLimit;
   if (over_pcie(group, links)) return links.pcie_bus;
   switch (kind) {
     case CollectiveKind::all_gather: return links.all_gather_bus;
@@ -40,8 +43,73 @@ BytesPerSecond bus(CollectiveKind kind, const GroupShape& group, const LinkRates
   return links.all_gather_bus;
 }
 
+BytesPerSecond switch_bandwidth(const GroupShape& group, const LinkRates& links) {
+  return links.nvls_rate * ring_factor(CollectiveKind::all_reduce, group.ranks());
+}
+
 BytesPerSecond network_share(const GroupShape& group, const LinkRates& links) {
+  if (group.nodes == 1) return kNoLimit;
   return links.network * std::min(1.0, group.ranks_per_node / links.gpus_per_node);
+}
+
+/// What the network gives a tree: a node sends S on two nodes, 2 S on more, where a ring sends 2 (N-1)/N S.
+BytesPerSecond tree_network(const GroupShape& group, const LinkRates& links) {
+  return network_share(group, links) * (ring_factor(CollectiveKind::all_reduce, group.ranks()) / (group.nodes == 2 ? 1 : 2));
+}
+
+BytesPerSecond tree_inside(const GroupShape& group, const LinkRates& links) {
+  const CollectiveKind kind = CollectiveKind::all_reduce;
+  const BytesPerSecond inside = by_switch(kind, group, links) ? switch_bandwidth(group, links) : inside_bandwidth(kind, group, links);
+  return std::min(inside, links.tree_rate);
+}
+
+/// How large messages go: bandwidths of the links as bus bandwidth, and hops.
+struct Way {
+  BytesPerSecond inside, network;
+  Hops hops;
+  [[nodiscard]] BytesPerSecond rate() const { return std::min(inside, network); }
+};
+
+Way large_way(CollectiveKind kind, const GroupShape& group, const LinkRates& links) {
+  const Way ring{inside_bandwidth(kind, group, links), network_share(group, links), ring_hops(kind, group)};
+  if (kind != CollectiveKind::all_reduce) return ring;
+  if (group.nodes == 1) return by_switch(kind, group, links) ? Way{switch_bandwidth(group, links), kNoLimit, ring.hops} : ring;
+  const Way tree{tree_inside(group, links), tree_network(group, links), tree_hops(group)};
+  return tree.rate() > ring.rate() ? tree : ring;
+}
+
+class Latency {
+ public:
+  Latency(const CollectiveShape& shape, const LinkRates& links)
+      : links_(links), pcie_(over_pcie(shape.group, links)), switch_(by_switch(shape.kind, shape.group, links)) {}
+  [[nodiscard]] Seconds of(const ProtocolLatency& protocol, const Hops& hops) const { return of(protocol, hops, protocol); }
+  /// `inside`: the protocol whose hops inside a node count.
+  [[nodiscard]] Seconds of(const ProtocolLatency& protocol, const Hops& hops, const ProtocolLatency& inside) const {
+    const Seconds in_node = switch_ ? links_.nvls_latency : (pcie_ ? inside.pcie_hop : inside.nvlink_hop) * hops.inside;
+    return protocol.start + in_node + protocol.network_hop * hops.network;
+  }
+
+ private:
+  const LinkRates& links_;
+  bool pcie_, switch_;
+};
+
+Seconds ring_protocols(const CollectiveShape& shape, Bytes wire, BytesPerSecond rate, const LinkRates& links) {
+  const Latency latency(shape, links);
+  const Hops hops = ring_hops(shape.kind, shape.group);
+  const BytesPerSecond middle = shape.kind == CollectiveKind::all_reduce ? links.middle_tree_rate : links.middle_ring_rate;
+  const BytesPerSecond small = shape.group.nodes > 1 ? links.small_network_rate : links.small_rate;
+  return std::min(latency.of(links.middle, hops) + wire / std::min(rate, middle),
+                  latency.of(links.small, hops) + wire / std::min(rate * kLowLatencyShare, small));
+}
+
+/// Trees of middle size move data in the bulk protocol's steps inside a node.
+Seconds tree_protocols(const CollectiveShape& shape, Bytes wire, const LinkRates& links) {
+  const Latency latency(shape, links);
+  const Hops hops = tree_hops(shape.group);
+  const BytesPerSecond rate = tree_bandwidth(shape.group, links);
+  return std::min(latency.of(links.middle, hops, links.bulk) + wire / std::min(rate, links.middle_network_rate),
+                  latency.of(links.small, hops) + wire / std::min(rate * kLowLatencyShare, links.small_network_rate));
 }
 
 }  // namespace
@@ -52,68 +120,27 @@ double ring_factor(CollectiveKind kind, std::int32_t ranks) {
 }
 
 BytesPerSecond ring_bandwidth(CollectiveKind kind, const GroupShape& group, const LinkRates& links) {
-  if (group.nodes == 1) return bus(kind, group, links);
-  if (group.ranks_per_node == 1) return network_share(group, links);
-  return std::min(bus(kind, group, links), network_share(group, links));
+  return std::min(inside_bandwidth(kind, group, links), network_share(group, links));
 }
+
+BytesPerSecond tree_bandwidth(const GroupShape& group, const LinkRates& links) { return std::min(tree_inside(group, links), tree_network(group, links)); }
 
 Seconds collective_time(const CollectiveShape& shape, const LinkRates& links) {
   if (shape.group.ranks() == 1) return links.small.start;
   const Bytes wire = Bytes(static_cast<double>(shape.bytes)) * ring_factor(shape.kind, shape.group.ranks());
-  const Hops ring = ring_hops(shape.kind, shape.group);
-  const Hops quick = shape.kind == CollectiveKind::all_reduce ? tree_hops(shape.group) : ring;
-  const bool pcie = over_pcie(shape.group, links);
-  const BytesPerSecond rate = ring_bandwidth(shape.kind, shape.group, links);
-  const BytesPerSecond small_rate = std::min(shape.group.nodes > 1 ? links.small_network_rate : links.small_rate, rate * kLowLatencyShare);
-  const Seconds bulk = latency(links.bulk, ring, pcie) + wire / rate;
-  const Seconds small = latency(links.small, quick, pcie) + wire / small_rate;
-  return std::min(bulk, small);
+  const Way way = large_way(shape.kind, shape.group, links);
+  const Seconds bulk = Latency(shape, links).of(links.bulk, way.hops) + wire / way.rate();
+  const bool tree = shape.kind == CollectiveKind::all_reduce && shape.group.nodes > 1;
+  return std::min(bulk, tree ? tree_protocols(shape, wire, links) : ring_protocols(shape, wire, way.rate(), links));
 }
 
 CollectivePrice collective_price(const CollectiveShape& shape, const LinkRates& links) {
   CollectivePrice price{.alone = collective_time(shape, links)};
   if (shape.group.ranks() == 1) return price;
-  const BytesPerSecond rate = ring_bandwidth(shape.kind, shape.group, links);
-  if (shape.group.ranks_per_node > 1) price.nvlink_share = rate / bus(shape.kind, shape.group, links);
-  if (shape.group.nodes > 1) price.nic_share = rate / network_share(shape.group, links);
+  const Way way = large_way(shape.kind, shape.group, links);
+  if (shape.group.ranks_per_node > 1) price.nvlink_share = way.rate() / way.inside;
+  if (shape.group.nodes > 1) price.nic_share = way.rate() / way.network;
   return price;
-}
-
-BytesPerSecond pcie_ring_rate(const Profile& node) {
-  const BytesPerSecond copy(node.at("pcie_rate"));
-  if (node.at("peer_access") > 0) return copy * node.at("pcie_ring_efficiency");
-  return copy * (node.at("host_bounce_efficiency") / node.at("gpus_per_host_bridge"));
-}
-
-BytesPerSecond network_rate(const Profile& node) {
-  const double adapter = std::min(node.at("nic_rate") * node.at("network_efficiency"), node.at("nic_limit"));
-  return BytesPerSecond(node.at("nics") * adapter / node.at("oversubscription"));
-}
-
-namespace {
-
-ProtocolLatency protocol_latency(const Profile& node, const std::string& name) {
-  const auto time = [&](const char* part) { return Seconds(node.at(name + part)); };
-  return {time("_start"), time("_nvlink_hop"), time("_network_hop"), time("_pcie_hop")};
-}
-
-}  // namespace
-
-LinkRates link_rates(const Cluster& cluster) {
-  const Profile& node = cluster.node;
-  const double reach = node.at("nvlink_reach");
-  const BytesPerSecond nvlink(reach > 1 ? node.at("nvlink_rate") : 0);
-  return {.all_gather_bus = nvlink * node.at("all_gather_efficiency"),
-          .reduce_scatter_bus = nvlink * node.at("reduce_scatter_efficiency"),
-          .all_reduce_bus = nvlink * node.at("all_reduce_efficiency"),
-          .network = network_rate(node),
-          .gpus_per_node = static_cast<double>(cluster.gpus_per_node),
-          .nvlink_reach = reach,
-          .pcie_bus = pcie_ring_rate(node),
-          .bulk = protocol_latency(node, "bulk"),
-          .small = protocol_latency(node, "small"),
-          .small_rate = BytesPerSecond(node.at("small_rate")),
-          .small_network_rate = BytesPerSecond(node.at("small_network_rate"))};
 }
 
 }  // namespace stepcast::hw

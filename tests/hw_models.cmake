@@ -1,6 +1,7 @@
 stepcast_test(units unit/units_test.cpp LINK stepcast_hw_models)
 stepcast_test(hw_formulas
   model/attention_test.cpp
+  model/collective_logs_test.cpp
   model/collective_test.cpp
   model/cost_model_test.cpp
   model/gemm_test.cpp

@@ -18,9 +18,14 @@ LinkRates round_links() {
           .network = 50 * GBps,
           .gpus_per_node = 8,
           .bulk = {50 * microsecond, 3 * microsecond, 10 * microsecond},
+          .middle = {20 * microsecond, 1 * microsecond, 5 * microsecond},  // as the small protocol, unless a test says otherwise
           .small = {20 * microsecond, 1 * microsecond, 5 * microsecond},
           .small_rate = 10 * GBps,
-          .small_network_rate = 5 * GBps};
+          .small_network_rate = 5 * GBps,
+          .middle_ring_rate = 10 * GBps,
+          .middle_tree_rate = 10 * GBps,
+          .middle_network_rate = 5 * GBps,
+          .tree_rate = 1000 * GBps};
 }
 
 CollectiveShape shape(CollectiveKind kind, std::int64_t bytes, std::int32_t per_node, std::int32_t nodes) {
@@ -62,6 +67,55 @@ TEST_CASE("Small messages take the low-latency protocol; trees make an all-reduc
   CHECK(collective_time(shape(CollectiveKind::all_reduce, 8, 8, 16), round_links()).in(microsecond) == doctest::Approx(74).epsilon(1e-3));
   // an all-gather has no tree: 127 hops, 15 of them over the network: 20 + 112 + 75
   CHECK(collective_time(shape(CollectiveKind::all_gather, 1024, 8, 16), round_links()).in(microsecond) == doctest::Approx(207.2).epsilon(1e-3));
+}
+
+TEST_CASE("Middle sizes take the protocol between: gathers at the ring's rate, all-reduces at the tree's") {
+  LinkRates links = round_links();
+  links.middle = {20 * microsecond, 2 * microsecond, 5 * microsecond};
+  links.middle_ring_rate = 35 * GBps;
+  links.middle_tree_rate = 70 * GBps;
+  // 800 KB: 700 KB at 35 GB/s = 20 us, 20 + 7 x 2; bulk: 50 + 21 + 7 = 78, small: 20 + 7 + 70 = 97
+  CHECK(collective_time(shape(CollectiveKind::all_gather, 800'000, 8, 1), links).in(microsecond) == doctest::Approx(54));
+  // all-reduce: 1400 KB at 70 GB/s = 20 us, 20 + 14 x 2
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 800'000, 8, 1), links).in(microsecond) == doctest::Approx(68));
+}
+
+TEST_CASE("On two nodes a tree sends each byte once over the network, a ring 2 (N-1)/N times") {
+  // 16 ranks: ring factor 15/8; tree: 50 x 15/8 = 93.75 GB/s of bus bandwidth, below NVLink's 100
+  const GroupShape two{.ranks_per_node = 8, .nodes = 2}, four{.ranks_per_node = 8, .nodes = 4};
+  CHECK(tree_bandwidth(two, round_links()).in(GBps) == doctest::Approx(93.75));
+  // on four nodes twice: 50 x 31/16 / 2 = 48.4 GB/s, and the ring's 50 win
+  CHECK(tree_bandwidth(four, round_links()).in(GBps) == doctest::Approx(48.4375));
+  // 800 MB: 1500 MB at 93.75 GB/s = 16,000 us; 50 + 14 x 3 + 2 x 10
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 800'000'000, 8, 2), round_links()).in(microsecond) == doctest::Approx(16112));
+  // 320 MB over four: 620 MB at 50 GB/s = 12,400 us; 50 + 56 x 3 + 6 x 10
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 320'000'000, 8, 4), round_links()).in(microsecond) == doctest::Approx(12678));
+  LinkRates capped = round_links();
+  capped.tree_rate = 40 * GBps;  // the ring again: 1500 MB at 50 GB/s, 50 + 28 x 3 + 2 x 10
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 800'000'000, 8, 2), capped).in(microsecond) == doctest::Approx(30154));
+}
+
+TEST_CASE("A switch that reduces moves each byte of an all-reduce once, for one latency; gathers stay rings") {
+  LinkRates links = round_links();
+  links.nvls_rate = 80 * GBps;
+  links.nvls_latency = 25 * microsecond;
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 800'000'000, 8, 1), links).in(microsecond) == doctest::Approx(50 + 25 + 10'000));
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 800'000'000, 4, 1), links).in(microsecond) == doctest::Approx(50 + 25 + 10'000));
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 800'000'000, 2, 1), links).in(microsecond) == doctest::Approx(50 + 6 + 8'000));  // two ranks: a ring
+  CHECK(collective_time(shape(CollectiveKind::all_gather, 800'000'000, 8, 1), links).in(microsecond) == doctest::Approx(7071));
+  links.nvlink_reach = 2;
+  links.pcie_bus = 20 * GBps;
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, 800'000'000, 8, 1), links).in(microsecond) == doctest::Approx(50 + 70'000));  // over PCIe
+}
+
+TEST_CASE("A hybrid group's collectives ask for all of what they share") {
+  // shards over two nodes and replicas over two pairs of nodes: each alone fills the adapters, so that both at once take twice as long
+  const CollectivePrice shard = collective_price(shape(CollectiveKind::all_gather, 100'000'000, 8, 2), round_links());
+  const CollectivePrice replica = collective_price(shape(CollectiveKind::all_reduce, 100'000'000, 1, 4), round_links());
+  CHECK(shard.nic_share == 1);
+  CHECK(replica.nic_share == 1);
+  // shards inside the node use NVLink alone
+  CHECK(collective_price(shape(CollectiveKind::all_gather, 100'000'000, 8, 1), round_links()).nic_share == 0);
 }
 
 TEST_CASE("Time never falls with size, and shares name the bottleneck") {
@@ -119,8 +173,9 @@ TEST_CASE("Sockets in place of RDMA: an adapter of 200 Gb/s carries 3.2 GB/s, an
 TEST_CASE("The low-latency protocol carries at most half of what the ring does") {
   LinkRates links = round_links();
   links.network = 4 * GBps;
-  // 64 KiB over 2 x 1: 32 KiB at half of 4/8 GB/s = 131 us; 20 + 5 us
-  CHECK(collective_time(shape(CollectiveKind::all_gather, 65'536, 1, 2), links).in(microsecond) == doctest::Approx(50 + 10 + 65.5).epsilon(1e-3));
+  links.middle.start = 1 * millisecond;
+  // 4000 B over 2 x 1: 2000 B at half of 4/8 GB/s = 8 us; 20 + 5 us
+  CHECK(collective_time(shape(CollectiveKind::all_gather, 4000, 1, 2), links).in(microsecond) == doctest::Approx(33));
 }
 
 TEST_CASE("Oversubscription divides the network only") {

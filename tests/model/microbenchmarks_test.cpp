@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "csv_table.hpp"
-#include "hw_models/collective.hpp"
 #include "hw_models/cost_model.hpp"
 #include "hw_models/memory_bound.hpp"
 #include "hw_models/profiles.hpp"
@@ -154,65 +153,4 @@ TEST_CASE("Memory-bound kernels by class against NeuSight, A100 PCIe cards with 
   CHECK(errors.at("mul").median() < 0.01);      // reached 0.004
   CHECK(errors.at("ln").median() < 0.16);       // reached 0.130
   CHECK(errors.at("softmax").median() < 0.11);  // reached 0.092
-}
-
-namespace {
-
-CollectiveKind kind_of(const std::string& name) {
-  if (name == "all_gather") return CollectiveKind::all_gather;
-  return name == "reduce_scatter" ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-}
-
-Errors collective_errors(const std::vector<Row>& rows, const LinkRates& links, std::int32_t nodes, double from_bytes, double to_bytes) {
-  Errors errors;
-  for (const Row& row : rows) {
-    const double bytes = number(row, "size_bytes");
-    if (bytes < from_bytes || bytes > to_bytes || row.at("place") != "out") continue;
-    const CollectiveShape shape{.kind = kind_of(row.at("collective")), .bytes = count(row, "size_bytes"), .group = {.ranks_per_node = 8, .nodes = nodes}};
-    errors.add(collective_time(shape, links).in(microsecond), number(row, "time_us"));
-  }
-  return errors;
-}
-
-std::vector<Row> log_rows(const char* log) {
-  return measured("nccl_perf.csv", [&](const Row& row) { return row.at("log") == log; });
-}
-
-constexpr double kMiB = 1048576, kAnySize = 1e18;
-
-}  // namespace
-
-TEST_CASE("Collectives inside a node against nccl-tests, 8 x A100-40GB, from 1 MiB") {
-  const LinkRates links = link_rates(make_cluster("dgx-a100", 1));
-  for (const char* log : {"sb_a100-40_1x8_all_gather", "sb_a100-40_1x8_reduce_scatter", "sb_a100-40_1x8_all_reduce"}) {
-    const auto rows = log_rows(log);
-    if (rows.empty()) return;
-    const Errors errors = collective_errors(rows, links, 1, kMiB, kAnySize);
-    report(log, errors);
-    CHECK(errors.median() < 0.07);         // reached 0.065, 0.018, 0.013
-    CHECK(errors.percentile(0.9) < 0.17);  // reached 0.127, 0.158, 0.153; the largest stand at 1 to 16 MiB, where NCCL changes protocol
-    const Errors large = collective_errors(rows, links, 1, 256 * kMiB, kAnySize);
-    CHECK(large.percentile(1) < 0.04);
-  }
-}
-
-TEST_CASE("All-reduce over two nodes of 8 HDR links (Azure NDv4) against nccl-tests, from 128 MiB") {
-  const auto rows = log_rows("azure_ndv4_a100-80_2x8_all_reduce");
-  if (rows.empty()) return;
-  const Errors errors = collective_errors(rows, link_rates(make_cluster("ndv4", 2)), 2, 128 * kMiB, kAnySize);
-  report("NDv4", errors);
-  CHECK(errors.median() < 0.02);         // reached 0.012
-  CHECK(errors.percentile(0.9) < 0.05);  // reached 0.039
-}
-
-TEST_CASE("Latency of a small all-reduce by nodes against nccl-tests of ABCI 2.0, 1 to 16 nodes") {
-  const ClusterOverrides abci{.nics_per_node = 4};
-  for (const auto& [log, nodes] : std::map<const char*, std::int32_t>{
-           {"abci_a100-40_1x8_all_reduce", 1}, {"abci_a100-40_4x8_all_reduce", 4}, {"abci_a100-40_8x8_all_reduce", 8}, {"abci_a100-40_16x8_all_reduce", 16}}) {
-    const auto rows = log_rows(log);
-    if (rows.empty()) return;
-    const Errors errors = collective_errors(rows, link_rates(make_cluster("dgx-a100", nodes, abci)), nodes, 1, 1024);
-    report(log, errors);
-    CHECK(errors.median() < (nodes == 1 ? 0.35 : 0.03));  // reached 0.288 on one node (22 us for 17; other logs of one node say 35), 0.013 to 0.021 on more
-  }
 }
