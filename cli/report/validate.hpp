@@ -1,0 +1,19 @@
+// A judgement in text, JSON, CSV and as a page. Fields: docs/validate.md. Test: tests/unit/validate_report_test.cpp.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cli/validate/judge.hpp"
+
+namespace stepcast::cli {
+
+/// Errors by source, tier and GPU, outcomes, the worst rows, and the rows without a forecast by reason.
+std::string to_text(const Judgement& judgement);
+nlohmann::ordered_json to_json(const Judgement& judgement);
+/// One line a row.
+std::string to_csv(const Judgement& judgement);
+/// A page that needs nothing beside it: measured against forecast as an inline SVG on logarithmic axes, and the text's tables.
+std::string to_html(const Judgement& judgement, const std::string& title);
+
+}  // namespace stepcast::cli

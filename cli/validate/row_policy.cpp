@@ -1,0 +1,89 @@
+// Columns of the framework, its sharding and prefetch, precision and kernels. See row_scenario.hpp.
+#include "cli/validate/row_scenario.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+using calibration::Cell;
+using calibration::Run;
+
+struct Framework {
+  const char* framework;
+  const char* sharding;  // null: by the sharding column
+  const char* note;
+};
+
+/// By framework in words, else by sharding in words ("ZeRO-3").
+Framework framework_of(const Run& run) {
+  const std::string words = lower(run.text("framework")), sharding = lower(run.text("sharding")), all = words + " " + sharding;
+  if (run.count("n_gpus") == 1 && !contains(words, "fsdp")) return {"ddp", "NO_SHARD", ""};
+  if (contains(words, "fsdp2")) return {"fsdp2", nullptr, ""};
+  if (contains(words, "fsdp1")) return {"fsdp1", nullptr, ""};
+  if (contains(all, "zero3") || contains(all, "zero-3")) return {"fsdp1", "FULL_SHARD", "ZeRO-3 as FSDP1's FULL_SHARD"};
+  if (contains(all, "zero2") || contains(all, "zero-2")) return {"fsdp1", "SHARD_GRAD_OP", "ZeRO-2 as FSDP1's SHARD_GRAD_OP"};
+  if (contains(all, "zero1") || contains(all, "zero-1")) throw NotExpressible("ZeRO-1: sharding of the optimizer alone");
+  if (contains(all, "ddp")) return {"ddp", "NO_SHARD", ""};
+  if (contains(all, "fsdp") || contains(sharding, "full_shard") || contains(sharding, "hybrid_shard")) return {"fsdp1", nullptr, "FSDP taken as FSDP1"};
+  throw NotExpressible("the framework is not modelled: " + (words.empty() ? run.text("sharding") : run.text("framework")));
+}
+
+std::string sharding_of(const Run& run) {
+  const std::string words = run.text("sharding");
+  for (const char* known : {"_HYBRID_SHARD_ZERO2", "HYBRID_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "FULL_SHARD"}) {
+    if (contains(words, known)) return known;
+  }
+  return "FULL_SHARD";
+}
+
+void put_flag(const Run& run, const char* column, const char* pointer, Settings& settings) {
+  const Cell* cell = run.find(column);
+  if (cell && (cell->text == "True" || cell->text == "False")) settings.put(pointer, cell->text == "True", weight_of(*cell));
+}
+
+/// "bf16", "BF_16", "amp_bf16", "bf16 params, fp32 reduce" begin with or contain the type of the computation.
+const char* dtype_in(const std::string& words) {
+  const std::string text = lower(words);
+  if (contains(text, "bf16") || contains(text, "bf_16")) return "bf16";
+  if (contains(text, "fp16")) return "fp16";
+  return contains(text, "fp32") ? "fp32" : nullptr;
+}
+
+}  // namespace
+
+void put_policy(const Run& run, Settings& settings, Notes& notes) {
+  const Framework framework = framework_of(run);
+  settings.put("/policy/framework", framework.framework, Weight::stated);
+  settings.put("/policy/sharding", framework.sharding ? framework.sharding : sharding_of(run), Weight::stated);
+  if (*framework.note) notes.emplace_back(framework.note);
+  if (settings.find("/policy/framework")->get<std::string>() != "fsdp1") return;  // the rest is FSDP1's own
+  put_flag(run, "limit_all_gathers", "/policy/limit_all_gathers", settings);
+  put_flag(run, "forward_prefetch", "/policy/forward_prefetch", settings);
+  const Cell* prefetch = run.find("backward_prefetch");
+  if (prefetch) settings.put("/policy/backward_prefetch", prefetch->text.substr(0, prefetch->text.find(' ')), weight_of(*prefetch));
+}
+
+void put_precision(const Run& run, Settings& settings) {
+  const Cell* precision = run.find("precision");
+  const char* param = precision ? dtype_in(precision->text) : nullptr;
+  settings.put("/precision/param", param ? param : "bf16", param ? weight_of(*precision) : Weight::fallback);
+  if (*settings.find("/policy/framework") == "ddp") return;  // reduces in the type of the master copy
+  const Cell* reduce = run.find("grad_reduce_dtype");
+  const char* type = reduce ? dtype_in(reduce->text.substr(0, 4)) : nullptr;
+  settings.put("/precision/reduce", type ? nlohmann::json(type) : *settings.find("/precision/param"), type ? weight_of(*reduce) : Weight::fallback);
+}
+
+void put_kernels(const Run& run, Settings& settings) {
+  if (const Cell* compile = run.find("compile"))
+    settings.put("/kernels/set", compile->text == "yes" ? "pytorch-compile" : "pytorch-eager", weight_of(*compile));
+  const Cell* attention = run.find("attention");
+  if (!attention) return;
+  const std::string words = lower(attention->text);
+  const Weight weight = weight_of(*attention);
+  if (contains(words, "unfused")) settings.put("/kernels/attention", "unfused", weight);
+  else if (contains(words, "triton")) settings.put("/kernels/attention", "triton", weight);
+  else if (contains(words, "flash v2") || contains(words, "flash2")) settings.put("/kernels/attention", "flash2", weight);
+  else if (contains(words, "flash v3") || contains(words, "flash3")) settings.put("/kernels/attention", "flash3", weight);
+  else if (!settings.find("/kernels/attention")) settings.put("/kernels/attention", "flash2", Weight::loose);
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,81 @@
+// See row_scenario.hpp: what is refused, and the order in which settings are collected.
+#include "cli/validate/row_scenario.hpp"
+
+#include <cctype>
+
+#include "hw_models/profiles.hpp"
+#include "hw_models/text_file.hpp"
+#include "hw_models/units.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+using calibration::Run;
+
+/// Steps of a validation run: the allocator has settled in the second or third.
+constexpr int kSteps = 4;
+
+void refuse_other_parallelism(const Run& run) {
+  if (run.count("tp").value_or(1) > 1) throw NotExpressible("tensor parallelism");
+  if (run.count("pp").value_or(1) > 1) throw NotExpressible("pipeline parallelism");
+}
+
+void refuse_other_runtimes(const Run& run) {
+  const std::string framework = lower(run.text("framework")), precision = lower(run.text("precision")), offload = lower(run.text("offload"));
+  if (contains(framework, "jax") || contains(framework, "pjit")) throw NotExpressible("runs on XLA, whose overlap policy differs");
+  if (contains(precision, "fp8") || contains(precision, "float8")) throw NotExpressible("precision in 8 bits");
+  if (!offload.empty() && offload != "none") throw NotExpressible("offload: " + offload);
+  if (contains(run.text("model"), "LoRA") || contains(run.text("note"), "LoRA")) throw NotExpressible("LoRA: most weights are frozen");
+}
+
+/// Memory outside the pool that the source is known for, in place of the profile's: the device is that much smaller.
+void set_memory_outside_pool(const Run& run, scenarios::Scenario& scenario) {
+  const auto outside = run.number("memory_outside_pool_gib");
+  if (!outside) return;
+  const hw::Profile gpu = hw::gpu_profile(scenario.cluster.gpu);
+  const double device = scenario.allocator.device_memory ? static_cast<double>(*scenario.allocator.device_memory) : gpu.at("device_memory");
+  scenario.allocator.device_memory = static_cast<std::int64_t>(device - (*outside * gibibyte).in(byte) + gpu.at("memory_outside_pool"));
+}
+
+}  // namespace
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+RowScenario row_scenario(const Run& run, const calibration::SourceFacts& facts) {
+  refuse_other_parallelism(run);
+  refuse_other_runtimes(run);
+  Settings settings;
+  RowScenario row;
+  for (const calibration::Fact* fact : facts.facts) {
+    for (const auto& [pointer, value] : fact->settings) settings.put(pointer, value, Weight::fact);
+  }
+  put_policy(run, settings, row.notes);
+  put_model(run, settings, row.notes);
+  put_batch(run, settings, row.notes);
+  put_cluster(run, settings, row.notes);
+  put_precision(run, settings);
+  put_recompute(run, settings, row.notes);
+  put_kernels(run, settings);
+  settings.put("/name", printable(run.id, 80), Weight::stated);
+  settings.put("/run/steps", kSteps, Weight::fallback);
+  settings.put("/run/wait", kSteps - 2, Weight::fallback);
+  settings.put("/run/warmup", 1, Weight::fallback);
+  settings.put("/run/active", 1, Weight::fallback);
+  if (!facts.known) row.notes.emplace_back("unknown source: everything that the table does not say is at its default");
+  row.document = settings.document();
+  return row;
+}
+
+scenarios::Scenario scenario_of_row(const Run& run, const calibration::SourceFacts& facts, std::vector<std::string>& notes) {
+  const RowScenario said = row_scenario(run, facts);
+  notes.insert(notes.end(), said.notes.begin(), said.notes.end());
+  scenarios::Scenario scenario = scenarios::read_scenario_text(said.document.dump(), run.id);
+  set_memory_outside_pool(run, scenario);
+  return scenario;
+}
+
+}  // namespace stepcast::cli
