@@ -63,7 +63,6 @@ constexpr Column kColumns[] = {
     {"peak_mem_gib", Kind::number},
     {"peak_mem_gb", Kind::number},
     {"mem_kind", Kind::text},
-    {"memory_outside_pool_gib", Kind::number},
     {"note", Kind::text},
     {"inferred", Kind::text},
     {"tok_s_from", Kind::text},

@@ -3,9 +3,7 @@
 
 #include <cctype>
 
-#include "hw_models/profiles.hpp"
 #include "hw_models/text_file.hpp"
-#include "hw_models/units.hpp"
 
 namespace stepcast::cli {
 namespace {
@@ -26,15 +24,6 @@ void refuse_other_runtimes(const Run& run) {
   if (contains(precision, "fp8") || contains(precision, "float8")) throw NotExpressible("precision in 8 bits");
   if (!offload.empty() && offload != "none") throw NotExpressible("offload: " + offload);
   if (contains(run.text("model"), "LoRA") || contains(run.text("note"), "LoRA")) throw NotExpressible("LoRA: most weights are frozen");
-}
-
-/// Memory outside the pool that the source is known for, in place of the profile's: the device is that much smaller.
-void set_memory_outside_pool(const Run& run, scenarios::Scenario& scenario) {
-  const auto outside = run.number("memory_outside_pool_gib");
-  if (!outside) return;
-  const hw::Profile gpu = hw::gpu_profile(scenario.cluster.gpu);
-  const double device = scenario.allocator.device_memory ? static_cast<double>(*scenario.allocator.device_memory) : gpu.at("device_memory");
-  scenario.allocator.device_memory = static_cast<std::int64_t>(device - (*outside * gibibyte).in(byte) + gpu.at("memory_outside_pool"));
 }
 
 }  // namespace
@@ -73,9 +62,7 @@ RowScenario row_scenario(const Run& run, const calibration::SourceFacts& facts) 
 scenarios::Scenario scenario_of_row(const Run& run, const calibration::SourceFacts& facts, std::vector<std::string>& notes) {
   const RowScenario said = row_scenario(run, facts);
   notes.insert(notes.end(), said.notes.begin(), said.notes.end());
-  scenarios::Scenario scenario = scenarios::read_scenario_text(said.document.dump(), run.id);
-  set_memory_outside_pool(run, scenario);
-  return scenario;
+  return scenarios::read_scenario_text(said.document.dump(), run.id);
 }
 
 }  // namespace stepcast::cli
