@@ -56,8 +56,9 @@ AttentionRates attention_rates(const Profile& gpu, AttentionKernel kernel) {
     throw InputError("hardware", gpu.name, "no figures for the attention kernel " + key.substr(10, key.size() - 11),
                      "choose another /kernels/attention or GPU");
   }
-  return {.rate_64 = FlopsPerSecond(gpu.at(key + "rate_64")),
-          .rate_128 = FlopsPerSecond(gpu.at(key + "rate_128")),
+  const double clock = gpu.at("sustained_clock");  // the plots are of short runs
+  return {.rate_64 = FlopsPerSecond(gpu.at(key + "rate_64")) * clock,
+          .rate_128 = FlopsPerSecond(gpu.at(key + "rate_128")) * clock,
           .half_length = gpu.at(key + "half_length"),
           .causal_stretch = gpu.at(key + "causal_stretch"),
           .forward_share = gpu.at("attention_forward_share"),

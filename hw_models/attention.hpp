@@ -7,7 +7,7 @@
 
 namespace stepcast::hw {
 
-/// One implementation on one GPU. Rates are of forward and backward together on long sequences, counting executed work.
+/// One implementation on one GPU, at the clock that training sustains. Rates are of forward and backward together on long sequences, counting executed work.
 struct AttentionRates {
   FlopsPerSecond rate_64, rate_128;  // head dimension 64 and 128
   double half_length = 0;            // tokens at which half the rate is reached, without a mask

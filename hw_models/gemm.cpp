@@ -59,7 +59,7 @@ Seconds gemm_time(const KernelShape& shape, const GemmRates& rates) {
 GemmRates gemm_rates(const Profile& gpu, Dtype dtype) {
   return {.peak = peak_rate(gpu, dtype),
           .bandwidth = BytesPerSecond(gpu.at("dram_bandwidth")),
-          .efficiency = gpu.at("gemm_efficiency"),
+          .efficiency = gpu.at("gemm_efficiency") * gpu.at("sustained_clock"),
           .half_depth = gpu.at("gemm_half_depth"),
           .wave_weight = gpu.at("gemm_wave_weight"),
           .dram_efficiency = gpu.at("gemm_dram_efficiency"),

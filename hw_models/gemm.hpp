@@ -13,7 +13,7 @@ namespace stepcast::hw {
 struct GemmRates {
   FlopsPerSecond peak;                 // tensor-core peak of the operand type
   BytesPerSecond bandwidth;            // DRAM, datasheet
-  double efficiency = 1;               // sustained share of `peak` inside full tiles
+  double efficiency = 1;               // share of `peak` inside full tiles, at the clock that training sustains
   double half_depth = 0;               // k at which half of `efficiency` is reached: filling and draining of a tile's pipeline
   double wave_weight = 1;              // 0: quantisation is free; 1: it costs in full
   double dram_efficiency = 1;          // share of `bandwidth`

@@ -27,6 +27,7 @@ constexpr auto kGpuRules = std::to_array<ConstantRule>({
     size("device_memory"),
     size("memory_outside_pool"),
     share("gemm_efficiency"),
+    share("sustained_clock"),
     number("gemm_half_depth", 0, 4096),
     number("gemm_wave_weight", 0, 3),
     time("gemm_fixed_time"),

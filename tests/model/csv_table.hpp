@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,6 +46,19 @@ std::optional<std::vector<Row>> read_table(const std::string& path, Keep keep) {
 
 inline double number(const Row& row, const std::string& column) { return std::strtod(row.at(column).c_str(), nullptr); }
 inline std::int64_t count(const Row& row, const std::string& column) { return std::strtoll(row.at(column).c_str(), nullptr, 10); }
+
+/// Half of all rows, chosen by a hash of what identifies them (FNV-1a, one bit): constants are fitted on the others and judged on these.
+inline bool held_out(const Row& row, std::initializer_list<const char*> columns) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  const auto mix = [&hash](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U; };
+  bool first = true;
+  for (const char* column : columns) {
+    if (!first) mix('|');
+    first = false;
+    for (const char c : row.at(column)) mix(c);
+  }
+  return ((hash >> 33U) & 1U) == 1;
+}
 
 /// Absolute relative errors of predictions, for medians and percentiles.
 class Errors {

@@ -26,7 +26,16 @@ std::vector<Row> measured(const char* name, Keep keep) {
 
 bool starts(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
 
-CostModel model_of(const char* gpu) { return CostModel(gpu_profile(gpu), make_cluster("dgx-a100", 1)); }
+/// Microbenchmarks are short runs: the clock is not yet held down by the power limit.
+CostModel model_of(const char* gpu) {
+  Profile profile = gpu_profile(gpu);
+  profile.constants.at("sustained_clock").value = 1;
+  return CostModel(profile, make_cluster("dgx-a100", 1));
+}
+
+bool held_out_gemm(const Row& row) { return held_out(row, {"source", "gpu", "op", "batch", "m", "n", "k", "method"}); }
+
+bool aligned(const Row& row) { return count(row, "m") % 8 == 0 && count(row, "n") % 8 == 0 && count(row, "k") % 8 == 0; }
 
 KernelShape gemm_of(const Row& row) {
   return {.kind = KernelKind::gemm, .dtype = Dtype::fp16, .batch = count(row, "batch"), .m = count(row, "m"), .n = count(row, "n"), .k = count(row, "k")};
@@ -46,57 +55,74 @@ void report(const std::string& what, const Errors& errors) {
 
 }  // namespace
 
-TEST_CASE("GEMM against TransformerSizing, A100-40GB, aligned, above 5 GFLOP") {
+TEST_CASE("GEMM against TransformerSizing, A100-40GB, aligned, above 5 GFLOP, held-out half") {
   const auto rows = measured("gemm.csv", [](const Row& row) {
-    return starts(row.at("source"), "jahatef") && starts(row.at("gpu"), "A100") && row.at("op") == "gemm" && count(row, "m") % 8 == 0 &&
-           count(row, "n") % 8 == 0 && count(row, "k") % 8 == 0 && 2.0 * number(row, "m") * number(row, "n") * number(row, "k") > 5e9;
+    return starts(row.at("source"), "jahatef") && starts(row.at("gpu"), "A100") && row.at("op") == "gemm" && aligned(row) &&
+           2.0 * number(row, "m") * number(row, "n") * number(row, "k") > 5e9 && held_out_gemm(row);
   });
   if (rows.empty()) return;
   const Errors errors = gemm_errors(rows, model_of("a100-sxm4-40gb"), 25 * microsecond);
   report("TransformerSizing", errors);
-  CHECK(errors.median() < 0.075);        // reached 0.067: this machine ran 7 % faster than the profile,
-  CHECK(errors.percentile(0.9) < 0.12);  // reached 0.106
-  CHECK(errors.bias() < 0.075);          // reached + 0.066
-  // What calibrating the one constant buys: the form itself is good to 2 %.
-  Profile calibrated = gpu_profile("a100-sxm4-40gb");
-  calibrated.constants.at("gemm_efficiency").value = 0.835;
-  const Errors own = gemm_errors(rows, CostModel(calibrated, make_cluster("dgx-a100", 1)), 25 * microsecond);
-  report("TransformerSizing, own efficiency", own);
-  CHECK(own.median() < 0.03);         // reached 0.022
-  CHECK(own.percentile(0.9) < 0.08);  // reached 0.071
+  CHECK(errors.median() < 0.045);        // reached 0.039: this machine ran 3 % faster than the profile
+  CHECK(errors.percentile(0.9) < 0.08);  // reached 0.074
 }
 
-TEST_CASE("GEMM against Vidur, A100-80GB, kernel times of 256 tokens and more") {
+TEST_CASE("GEMM against Vidur, A100-80GB, kernel times of 256 tokens and more, held-out half") {
   const auto rows = measured("gemm.csv", [](const Row& row) {
-    return starts(row.at("source"), "microsoft/vidur") && starts(row.at("gpu"), "A100") && row.at("op") == "gemm" && count(row, "m") >= 256;
+    return starts(row.at("source"), "microsoft/vidur") && starts(row.at("gpu"), "A100") && row.at("op") == "gemm" && count(row, "m") >= 256 &&
+           held_out_gemm(row);
   });
   if (rows.empty()) return;
   const Errors errors = gemm_errors(rows, model_of("a100-sxm4-80gb"), Seconds{});
   report("Vidur", errors);
-  CHECK(errors.median() < 0.055);          // reached 0.047
-  CHECK(errors.percentile(0.9) < 0.13);    // reached 0.114
-  CHECK(std::fabs(errors.bias()) < 0.02);  // reached - 0.005
+  CHECK(errors.median() < 0.06);           // reached 0.054: this machine ran 3 % slower
+  CHECK(errors.percentile(0.9) < 0.13);    // reached 0.116
+  CHECK(std::fabs(errors.bias()) < 0.04);  // reached - 0.034
 }
 
-TEST_CASE("Batched GEMM of unfused attention against TransformerSizing") {
+TEST_CASE("GEMM against Vidur, H100-80GB, kernel times of 256 tokens and more, held-out half") {
   const auto rows = measured("gemm.csv", [](const Row& row) {
-    return starts(row.at("source"), "jahatef") && starts(row.at("gpu"), "A100") && row.at("op") == "bmm" && count(row, "batch") > 1 &&
-           count(row, "m") % 8 == 0 && count(row, "n") % 8 == 0 && count(row, "k") % 8 == 0 && number(row, "time_us") > 100;
+    return starts(row.at("source"), "microsoft/vidur") && starts(row.at("gpu"), "H100") && row.at("op") == "gemm" && count(row, "m") >= 256 &&
+           held_out_gemm(row);
+  });
+  if (rows.empty()) return;
+  const Errors errors = gemm_errors(rows, model_of("h100-sxm5-80gb"), Seconds{});
+  report("Vidur H100", errors);
+  CHECK(errors.median() < 0.06);        // reached 0.051
+  CHECK(errors.percentile(0.9) < 0.2);  // reached 0.176
+  CHECK(std::fabs(errors.bias()) < 0.02);
+}
+
+TEST_CASE("GEMM against TransformerSizing, V100, aligned, held-out half") {
+  const auto rows = measured("gemm.csv", [](const Row& row) {
+    return starts(row.at("source"), "jahatef") && row.at("gpu") == "V100" && row.at("op") == "gemm" && aligned(row) && held_out_gemm(row);
+  });
+  if (rows.empty()) return;
+  const Errors errors = gemm_errors(rows, model_of("v100-sxm2-32gb"), 25 * microsecond);
+  report("V100", errors);
+  CHECK(errors.median() < 0.06);
+}
+
+TEST_CASE("Batched GEMM of unfused attention against TransformerSizing, held-out half") {
+  const auto rows = measured("gemm.csv", [](const Row& row) {
+    return starts(row.at("source"), "jahatef") && starts(row.at("gpu"), "A100") && row.at("op") == "bmm" && count(row, "batch") > 1 && aligned(row) &&
+           number(row, "time_us") > 100 && held_out_gemm(row);
   });
   if (rows.empty()) return;
   const Errors errors = gemm_errors(rows, model_of("a100-sxm4-40gb"), 25 * microsecond);
   report("batched GEMM", errors);
-  CHECK(errors.median() < 0.1);          // reached 0.082
-  CHECK(errors.percentile(0.9) < 0.15);  // reached 0.122
+  CHECK(errors.median() < 0.06);         // reached 0.050
+  CHECK(errors.percentile(0.9) < 0.13);  // reached 0.110
 }
 
-TEST_CASE("Fused attention against the flash-attention plots, A100, forward and backward") {
-  const std::map<std::string, AttentionKernel> kernels{
-      {"flash1", AttentionKernel::flash1}, {"flash2", AttentionKernel::flash2}, {"xformers_cutlass", AttentionKernel::efficient}};
-  const auto rows = measured("attention.csv",
-                             [&](const Row& row) { return starts(row.at("gpu"), "A100") && row.at("pass") == "fwd+bwd" && kernels.contains(row.at("impl")); });
-  if (rows.empty()) return;
-  const CostModel model = model_of("a100-sxm4-80gb");
+namespace {
+
+/// Rate in TFLOP/s against the plots' bar labels, by kernel.
+std::map<std::string, Errors> attention_errors(const char* gpu, const char* profile, const std::string& pass,
+                                               const std::map<std::string, AttentionKernel>& kernels) {
+  const auto rows =
+      measured("attention.csv", [&](const Row& row) { return starts(row.at("gpu"), gpu) && row.at("pass") == pass && kernels.contains(row.at("impl")); });
+  const CostModel model = model_of(profile);
   std::map<std::string, Errors> errors;
   for (const Row& row : rows) {
     KernelShape shape{.kind = KernelKind::attention_forward, .dtype = Dtype::fp16, .attention = kernels.at(row.at("impl")), .causal = row.at("causal") == "1"};
@@ -106,16 +132,38 @@ TEST_CASE("Fused attention against the flash-attention plots, A100, forward and 
     shape.k = count(row, "head_dim");
     Flops work = executed_flops(shape);
     Seconds time = model.kernel(shape).alone;
-    shape.kind = KernelKind::attention_backward;
-    work += executed_flops(shape);
-    time += model.kernel(shape).alone;
+    if (pass == "fwd+bwd") {
+      shape.kind = KernelKind::attention_backward;
+      work += executed_flops(shape);
+      time += model.kernel(shape).alone;
+    }
     errors[row.at("impl")].add((work / time).in(TFLOPS), number(row, "tflops"));
   }
-  for (const auto& [name, of_kernel] : errors) report(name, of_kernel);
+  for (const auto& [name, of_kernel] : errors) report(std::string(gpu) + " " + name + " " + pass, of_kernel);
+  return errors;
+}
+
+}  // namespace
+
+TEST_CASE("Fused attention against the flash-attention plots, A100, forward and backward") {
+  auto errors = attention_errors("A100", "a100-sxm4-80gb", "fwd+bwd",
+                                 {{"flash1", AttentionKernel::flash1}, {"flash2", AttentionKernel::flash2}, {"xformers_cutlass", AttentionKernel::efficient}});
+  if (errors.empty()) return;
   CHECK(errors.at("flash2").median() < 0.02);  // reached 0.014
   CHECK(errors.at("flash2").percentile(1) < 0.06);
   CHECK(errors.at("flash1").median() < 0.03);            // reached 0.022
   CHECK(errors.at("xformers_cutlass").median() < 0.03);  // reached 0.017
+}
+
+TEST_CASE("Fused attention against the flash-attention plots, H100") {
+  auto both = attention_errors("H100-", "h100-sxm5-80gb", "fwd+bwd", {{"flash1", AttentionKernel::flash1}, {"flash2", AttentionKernel::flash2}});
+  if (both.empty()) return;
+  CHECK(both.at("flash2").median() < 0.02);
+  CHECK(both.at("flash1").median() < 0.04);
+  // The forward alone rests on the share of a quarter of forward and backward together.
+  auto forward = attention_errors("H100-", "h100-sxm5-80gb", "fwd", {{"flash2", AttentionKernel::flash2}, {"flash3", AttentionKernel::flash3}});
+  CHECK(forward.at("flash2").median() < 0.06);
+  CHECK(forward.at("flash3").median() < 0.06);
 }
 
 TEST_CASE("Memory-bound kernels: residual add against Vidur, A100-80GB") {
@@ -131,6 +179,21 @@ TEST_CASE("Memory-bound kernels: residual add against Vidur, A100-80GB") {
   }
   report("residual add", errors);
   CHECK(errors.median() < 0.06);  // reached 0.049
+}
+
+TEST_CASE("Memory-bound kernels: PyTorch layer norm on H100 against Liger-Kernel's figures, rows of 2048 and more") {
+  const auto rows = read_table(std::string(STEPCAST_SOURCE_DIR) + "/../shared/micro/membound.csv", [](const Row& row) {
+    return starts(row.at("source"), "linkedin") && starts(row.at("gpu"), "H100") && row.at("op") == "layer_norm" && row.at("pass") == "forward" &&
+           row.at("impl") == "huggingface" && count(row, "cols") >= 2048;
+  });
+  if (!rows || rows->empty()) return;
+  Errors errors;
+  for (const Row& row : *rows) {
+    const KernelShape shape{.kind = KernelKind::memory_bound, .memory = MemoryClass::normalization, .read_bytes = count(row, "ideal_bytes")};
+    errors.add(model_of("h100-sxm5-80gb").kernel(shape).alone.in(microsecond), number(row, "time_us"));
+  }
+  report("layer norm, H100", errors);
+  CHECK(errors.median() < 0.06);
 }
 
 TEST_CASE("Memory-bound kernels by class against NeuSight, A100 PCIe cards with their own bandwidth") {

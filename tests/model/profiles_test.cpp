@@ -163,7 +163,7 @@ TEST_CASE("The reader refuses what it does not know, with file and pointer") {
   refused("\"312 TFLOP/s\"", "\"312 GB/s\"", "/constants/peak_bf16/value");
   refused("\"312 TFLOP/s\"", "\"-312 TFLOP/s\"", "/constants/peak_bf16/value");
   refused("\"kind\": \"datasheet\"", "\"kind\": \"guessed\"", "kind");
-  refused("\"gemm_efficiency\": {\"value\": 0.775", "\"gemm_efficiency\": {\"value\": 7.8", "/constants/gemm_efficiency/value");
+  refused("\"gemm_efficiency\": {\"value\": 0.8", "\"gemm_efficiency\": {\"value\": 7.8", "/constants/gemm_efficiency/value");
   refused("stepcast.hardware/1", "stepcast.hardware/9", "schema");
   refused("\"describes\": \"gpu\"", "\"describes\": \"node\"", "gpu");
 }
