@@ -126,6 +126,7 @@ void add_owners(const std::array<std::int64_t, program::kOwners>& bytes, std::ve
 
 void fill_memory(const sim::Result& result, Report& r) {
   r.peak_allocated_bytes = result.peak_allocated;
+  r.peak_active_bytes = result.peak_active;
   r.peak_reserved_bytes = result.peak_reserved;
   r.num_alloc_retries = result.memory.retries;
   r.num_device_mallocs = result.memory.device_mallocs;

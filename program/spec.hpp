@@ -83,7 +83,7 @@ struct Precision {
 
 enum class RecomputeMode : std::uint8_t { none, full, every_k, per_op };
 /// per_op: what is recomputed. attention: the core between projections, unfused (Korthikanti et al., 2022); else all but what the named kernels wrote.
-enum class RecomputeOps : std::uint8_t { attention, all_but_attention, all_but_matmul };
+enum class RecomputeOps : std::uint8_t { attention, all_but_attention, all_but_matmul, all_but_every_second_matmul };
 /// Whether the checkpoint wrapper stands inside the FSDP unit, FSDP(AC(block)), or around it, AC(FSDP(block)).
 enum class Nesting : std::uint8_t { inside, outside };
 struct Recompute {

@@ -35,7 +35,8 @@ inline constexpr EnumName<program::RecomputeMode> kRecomputeModes[] = {{program:
                                                                        {program::RecomputeMode::per_op, "per_op"}};
 inline constexpr EnumName<program::RecomputeOps> kRecomputeOps[] = {{program::RecomputeOps::attention, "attention"},
                                                                     {program::RecomputeOps::all_but_attention, "all_but_attention"},
-                                                                    {program::RecomputeOps::all_but_matmul, "all_but_matmul"}};
+                                                                    {program::RecomputeOps::all_but_matmul, "all_but_matmul"},
+                                                                    {program::RecomputeOps::all_but_every_second_matmul, "all_but_every_second_matmul"}};
 inline constexpr EnumName<program::Nesting> kNestings[] = {{program::Nesting::inside, "inside"}, {program::Nesting::outside, "outside"}};
 inline constexpr EnumName<program::KernelSet> kKernelSets[] = {
     {program::KernelSet::pytorch_eager, "pytorch-eager"}, {program::KernelSet::pytorch_compile, "pytorch-compile"}, {program::KernelSet::native, "native"}};

@@ -87,6 +87,7 @@ Json to_json(const Report& r) {
   j["executed_flops_per_step"] = r.executed_flops_per_step;
   j["peak_flops"] = number_or_null(r.peak_flops, r.has_peak);
   j["peak_allocated_bytes"] = r.peak_allocated_bytes;
+  j["peak_active_bytes"] = r.peak_active_bytes;
   j["peak_reserved_bytes"] = r.peak_reserved_bytes;
   j["memory_limit_bytes"] = r.memory_limit_bytes;
   j["memory_headroom_bytes"] = r.memory_limit_bytes > 0 ? Json(r.memory_limit_bytes - r.peak_reserved_bytes) : Json(nullptr);

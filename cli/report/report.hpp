@@ -78,8 +78,8 @@ struct Report {
   double model_flops_per_step = 0, hardware_flops_per_step = 0, executed_flops_per_step = 0;  // per GPU
   double peak_flops = 0;                                                                      // of the device, in the parameters' type
   std::string flops_convention;
-  bool has_peak = true;                                                                    // fixed-cost mode knows no device: mfu and hfu are null
-  std::int64_t peak_allocated_bytes = 0, peak_reserved_bytes = 0, memory_limit_bytes = 0;  // headroom: limit - peak reserved
+  bool has_peak = true;  // fixed-cost mode knows no device: mfu and hfu are null
+  std::int64_t peak_allocated_bytes = 0, peak_active_bytes = 0, peak_reserved_bytes = 0, memory_limit_bytes = 0;  // headroom: limit - peak reserved
   std::int64_t num_alloc_retries = 0, num_device_mallocs = 0, num_device_frees = 0;
   std::vector<std::int64_t> retries_per_step;
   double compute_s = 0, comm_s = 0, exposed_comm_s = 0, overlap_fraction = 0, idle_s = 0, data_wait_s = 0, host_blocked_s = 0;

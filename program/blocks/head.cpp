@@ -8,25 +8,20 @@
 namespace stepcast::program {
 namespace {
 
-/// Next-token cross-entropy over T x V logits, with the tensors and the DRAM traffic of four implementations, in bytes per logit of two-byte types:
-/// eager in fp32 (56), fused on fp32 logits (44), in a compiled graph (16), fused (12). The eager one holds 12 bytes per logit at the end of the forward and in the
+/// Next-token cross-entropy over T x V logits, with the tensors and the DRAM traffic of three implementations, in bytes per logit of two-byte types:
+/// eager in fp32 (56), fused on fp32 logits (44), fused (12), whatever the blocks run: compilers are given blocks. The eager one holds 12 bytes per logit at the end of the forward and in the
 /// backward, the one fused on fp32 logits 8: the logits in the compute type go when their name is bound to the fp32 copy, that copy and the shifted one when the
 /// forward returns; the backward makes the gradients of log-softmax and shift anew.
 class LossKernels {
  public:
-  explicit LossKernels(Writer& writer)
-      : w_(writer),
-        elements_(w_.size.tokens * w_.size.vocab),
-        kind_(writer.spec.kernels.loss),
-        compiled_(writer.spec.kernels.set == KernelSet::pytorch_compile) {}
+  explicit LossKernels(Writer& writer) : w_(writer), elements_(w_.size.tokens * w_.size.vocab), kind_(writer.spec.kernels.loss) {}
 
   Slot logits() { return logits_ = tensor("logits", w_.size.element); }
 
   void forward() {
     const Slot loss = w_.layer.tensor("loss", w_.size.tokens * 4, Owner::loss);
-    if (in_compute_type()) {
-      const std::int64_t passes = kind_ == Loss::fused ? 3 : 4;
-      w_.kernel("cross_entropy", loss, {logits_}, {passes * w_.size.element * elements_, w_.layer.bytes(loss)}, kSoftmax);
+    if (kind_ == Loss::fused) {
+      w_.kernel("cross_entropy", loss, {logits_}, {3 * w_.size.element * elements_, w_.layer.bytes(loss)}, kSoftmax);
       return;
     }
     const Slot fp32 = casts() ? w_.elementwise("aten::to fp32 logits", tensor("logits_fp32", 4), {logits_}) : logits_;
@@ -44,9 +39,9 @@ class LossKernels {
   /// Returns the gradient of the logits in the compute type.
   Slot backward() {
     const Slot result = tensor("d_logits", w_.size.element);
-    if (in_compute_type()) {
+    if (kind_ == Loss::fused) {
       const std::int64_t pass = w_.size.element * elements_;
-      return w_.kernel("CrossEntropyBackward", result, {logits_}, {(kind_ == Loss::fused ? 2 : 3) * pass, pass}, kSoftmax);
+      return w_.kernel("CrossEntropyBackward", result, {logits_}, {2 * pass, pass}, kSoftmax);
     }
     // The shift's derivative: zeros, and a copy into all but each sequence's last row.
     const Slot of_shifted = shifted_gradient(), padded = casts() ? tensor("d_logits_fp32", 4) : result;
@@ -65,13 +60,11 @@ class LossKernels {
     const Slot one_hot = w_.elementwise("NllLossBackward0", tensor("d_log_softmax", 4), {});
     return w_.elementwise("LogSoftmaxBackward0", tensor("d_shifted", 4), {one_hot, log_softmax_}, kSoftmax);
   }
-  [[nodiscard]] bool in_compute_type() const { return kind_ == Loss::fused || (kind_ == Loss::eager_fp32 && compiled_); }
   [[nodiscard]] bool casts() const { return w_.size.element != 4; }
   [[nodiscard]] Slot tensor(const char* name, std::int64_t element) { return w_.layer.tensor(name, elements_ * element, Owner::loss); }
   Writer& w_;
   std::int64_t elements_;
   Loss kind_;
-  bool compiled_;
   Slot logits_ = kNoSlot, shifted_ = kNoSlot, log_softmax_ = kNoSlot;
 };
 

@@ -79,8 +79,15 @@ Slot Writer::gemm(std::string_view op, Slot result, Slots reads, std::int64_t m,
 Slot Writer::linear(const Linear& linear, Slot x) {
   const std::string op = (linear.bias ? "aten::addmm " : "aten::mm ") + linear.name;
   const Slot result = tokens_by(linear.name, linear.out);
-  if (spec.recompute.mode == RecomputeMode::per_op && spec.recompute.ops == RecomputeOps::all_but_matmul) layer.keep(result);
+  if (keeps_next_linear()) layer.keep(result);
   return gemm(op, result, {x, params}, size.tokens, linear.out, linear.in);
+}
+
+/// Selective recomputation of whole linear layers, or of the second, fourth, ... of a block (torchtitan's "op").
+bool Writer::keeps_next_linear() {
+  const bool first_of_two = linears_++ % 2 == 0;
+  if (spec.recompute.mode != RecomputeMode::per_op) return false;
+  return spec.recompute.ops == RecomputeOps::all_but_matmul || (spec.recompute.ops == RecomputeOps::all_but_every_second_matmul && first_of_two);
 }
 
 Slot Writer::linear_backward(const Linear& linear, Slot gradient, Slot x) {

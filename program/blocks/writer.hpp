@@ -69,7 +69,9 @@ class Writer {
 
  private:
   [[nodiscard]] hw::KernelShape memory_bound(Traffic traffic, Memory memory) const;
+  [[nodiscard]] bool keeps_next_linear();
   std::vector<std::pair<std::string, Slot>> gradients_;
+  int linears_ = 0;
 };
 
 }  // namespace stepcast::program

@@ -49,7 +49,7 @@ const Option kOptions[] = {
      }},
     {"release", 3, [](StepSpec& s, int v) { s.policy.release = static_cast<Release>(v); }},
     {"recompute", 4, [](StepSpec& s, int v) { s.recompute.mode = static_cast<RecomputeMode>(v); }},
-    {"ops", 3, [](StepSpec& s, int v) { s.recompute.ops = static_cast<RecomputeOps>(v); }},
+    {"ops", 4, [](StepSpec& s, int v) { s.recompute.ops = static_cast<RecomputeOps>(v); }},
     {"nesting", 2, [](StepSpec& s, int v) { s.recompute.nesting = static_cast<Nesting>(v); }},
     {"reentrant", 2, [](StepSpec& s, int v) { s.recompute.reentrant = v == 1; }},
     {"early_stop", 2, [](StepSpec& s, int v) { s.recompute.early_stop = v == 1; }},

@@ -168,7 +168,7 @@ TEST_CASE("loss: DRAM bytes per logit of each kind") {
   // Cast 6, shifted copy 8, one pass 4; gradient in place 8, zeros 4 and copy 8, cast 6.
   CHECK(per_logit(Loss::fused_fp32, KernelSet::pytorch_eager) == doctest::Approx(44).epsilon(0.001));
   CHECK(per_logit(Loss::fused, KernelSet::pytorch_eager) == doctest::Approx(12).epsilon(0.001));
-  CHECK(per_logit(Loss::eager_fp32, KernelSet::pytorch_compile) == doctest::Approx(16).epsilon(0.001));
+  CHECK(per_logit(Loss::eager_fp32, KernelSet::pytorch_compile) == doctest::Approx(56).epsilon(0.001));  // compilers are given blocks
 }
 
 TEST_CASE("GPT: 10 kernels forward, with clamp 11; bias sums in the backward") {

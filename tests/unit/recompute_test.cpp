@@ -106,6 +106,17 @@ TEST_CASE("all but matrix products: outputs of the GEMMs that anything needs aga
   expect_clean(spec);
 }
 
+TEST_CASE("all but every second matrix product: of seven the first, third and fifth stay; the seventh is needed by nothing") {
+  const StepSpec spec = per_op(RecomputeOps::all_but_every_second_matmul);
+  // Per token: q, v and the attention's output 2 h each, 4 a log-sum-exp, gate 2 f.
+  const std::int64_t kept = 3 * 2 * kTh + 4 * kTokens * kHeads + 2 * kTokens * kFfn;
+  CHECK(activations_after_forward(spec) == activations_after_forward(spec_of(RecomputeMode::full)) + 4 * kept);
+  const auto again = recomputed(spec);
+  for (const char* op : {"aten::mm q", "aten::mm v", "aten::mm gate", "aten::mm down", "scaled_dot_product_attention"}) CHECK(count(again, op) == 0);
+  for (const char* op : {"aten::mm k", "aten::mm out", "aten::mm up"}) CHECK(count(again, op) == 4);
+  expect_clean(spec);
+}
+
 TEST_CASE("the core of unfused attention: its scores go and come back just before their gradient; 6 a s bytes a token less") {
   const StepSpec spec = per_op(RecomputeOps::attention, Attention::unfused);
   StepSpec none = spec;
