@@ -10,20 +10,30 @@ namespace stepcast::memory {
 
 ExpandableRanges::Range& ExpandableRanges::range(std::uint16_t list) {
   Range& range = ranges_[list];
-  if (!range.reserved) {
-    range.reserved = true;
+  if (range.spans.empty()) {
     range.page = page_bytes(is_small_list(list));
-    const std::int64_t span = round_up(device_bytes_ + device_bytes_ / 8, range.page);  // PyTorch reserves 1 1/8 of the card's memory
-    range.base = heap_->reserve_addresses(span);
-    if (span > 0) range.holes.push_back(heap_->blocks.add({.size = span, .address = range.base, .list = list, .state = BlockState::unmapped}));
+    add_span(range, list);
   }
   return range;
 }
 
+/// PyTorch reserves 1 1/8 of the card's memory.
+void ExpandableRanges::add_span(Range& range, std::uint16_t list) {
+  const std::int64_t bytes = round_up(device_bytes_ + device_bytes_ / 8, range.page);
+  range.spans.push_back({heap_->reserve_addresses(bytes)});
+  if (bytes > 0) range.holes.push_back(heap_->blocks.add({.size = bytes, .address = range.spans.back().base, .list = list, .state = BlockState::unmapped}));
+}
+
+/// Fragments may leave no room for a request in addresses although there is memory: then another span begins (find_expandable_block).
 BlockId ExpandableRanges::grow(std::uint16_t list, std::int64_t size, std::int64_t room) {
+  if (size > device_bytes_) return kNoBlock;
   Range& into = range(list);
-  const Plan found = plan(into, size);
-  if (found.start == kNoBlock || found.bytes_to_map > room) return kNoBlock;
+  Plan found = plan(into, size);
+  if (found.start == kNoBlock) {
+    add_span(into, list);
+    found = plan_from(into, into.holes.back(), size);
+  }
+  if (found.bytes_to_map > room) return kNoBlock;
   return carry_out(into, found.start, size);
 }
 
@@ -85,8 +95,9 @@ void ExpandableRanges::map(Range& range, BlockId hole, std::int64_t bytes) {
   else range.holes.erase(at);
   blocks[hole].state = BlockState::free;
   Statistics& statistics = heap_->statistics;
-  if (range.mapped == 0) ++statistics.segments;
-  range.mapped += bytes;
+  Span& span = span_of(range, blocks[hole].address);
+  if (span.mapped == 0) ++statistics.segments;
+  span.mapped += bytes;
   statistics.reserved += bytes;
   ++statistics.device_mallocs;
 }
@@ -95,7 +106,7 @@ void ExpandableRanges::unmap_pages(BlockId free_block) {
   Blocks& blocks = heap_->blocks;
   const Block block = blocks[free_block];
   Range& owner = range(block.list);
-  const auto begin = static_cast<std::int64_t>(block.address - owner.base);
+  const auto begin = static_cast<std::int64_t>(block.address - span_of(owner, block.address).base);
   const std::int64_t first = round_up(begin, owner.page);
   const std::int64_t last = (begin + block.size) / owner.page * owner.page;
   if (last <= first) return;
@@ -113,10 +124,11 @@ void ExpandableRanges::unmap_pages(BlockId free_block) {
 void ExpandableRanges::punch_hole(Range& range, BlockId id) {
   Blocks& blocks = heap_->blocks;
   const std::int64_t bytes = blocks[id].size;
-  range.mapped -= bytes;
+  Span& span = span_of(range, blocks[id].address);
+  span.mapped -= bytes;
   Statistics& statistics = heap_->statistics;
   statistics.reserved -= bytes;
-  if (range.mapped == 0) --statistics.segments;
+  if (span.mapped == 0) --statistics.segments;
   ++statistics.device_frees;
   heap_->released += bytes;
 
@@ -134,6 +146,11 @@ void ExpandableRanges::punch_hole(Range& range, BlockId id) {
   } else {
     range.holes.insert(at, id);
   }
+}
+
+ExpandableRanges::Span& ExpandableRanges::span_of(Range& range, std::uint64_t address) {
+  const auto behind = std::upper_bound(range.spans.begin(), range.spans.end(), address, [](std::uint64_t a, const Span& span) { return a < span.base; });
+  return *(behind - 1);
 }
 
 std::size_t ExpandableRanges::hole_index(const Range& range, std::uint64_t address) const {

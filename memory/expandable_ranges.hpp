@@ -1,4 +1,4 @@
-// Expandable segments: one address range per pool and stream, filled with pages on demand and emptied page by page in a flush.
+// Expandable segments: an address range per pool and stream (another where fragments leave no room), filled with pages on demand and emptied page by page in a flush.
 // docs/caching_allocator.md, "Expandable segments"; tests: tests/unit/expandable_ranges_test.cpp, tests/model/allocator_traces_test.cpp.
 #pragma once
 
@@ -21,10 +21,13 @@ class ExpandableRanges {
   void unmap_pages(BlockId free_block);
 
  private:
-  struct Range {
-    bool reserved = false;
+  struct Span {  // of addresses
     std::uint64_t base = 0;
-    std::int64_t page = 0, mapped = 0;
+    std::int64_t mapped = 0;
+  };
+  struct Range {
+    std::vector<Span> spans;  // in address order
+    std::int64_t page = 0;
     std::vector<BlockId> holes;  // unmapped blocks in address order
   };
   struct Plan {
@@ -33,11 +36,13 @@ class ExpandableRanges {
   };
 
   Range& range(std::uint16_t list);
+  void add_span(Range& range, std::uint16_t list);
   [[nodiscard]] Plan plan(const Range& range, std::int64_t size) const;
   [[nodiscard]] Plan plan_from(const Range& range, BlockId start, std::int64_t size) const;
   BlockId carry_out(Range& range, BlockId start, std::int64_t size);
   void map(Range& range, BlockId hole, std::int64_t bytes);
   void punch_hole(Range& range, BlockId id);
+  static Span& span_of(Range& range, std::uint64_t address);
   [[nodiscard]] std::size_t hole_index(const Range& range, std::uint64_t address) const;
 
   Heap* heap_;

@@ -86,6 +86,23 @@ TEST_CASE("a request may span several holes with free memory between them: one d
   CHECK(hand.malloc(140 * kMiB).device_mallocs == 0);  // all merged again
 }
 
+TEST_CASE("where fragments leave no addresses, a second range begins, as long as there is memory") {
+  HandAllocator hand(160 * kMiB, expandable());  // a range of 180 MiB
+  const Outcome a = hand.malloc(60 * kMiB), b = hand.malloc(20 * kMiB), c = hand.malloc(60 * kMiB), d = hand.malloc(20 * kMiB);
+  hand.free(a);
+  hand.free(c);
+  CHECK(hand.malloc(70 * kMiB).kind == Kind::must_drain);  // 60 free, 60 free, 20 unmapped: nowhere 70 in a row, and the card is full
+  const Outcome wide = hand.drained(70 * kMiB);
+  CHECK(wide.kind == Kind::done);
+  CHECK(hand.now().reserved == (20 + 20 + 80) * kMiB);
+  CHECK(hand.allocator.address(wide.block) >= hand.allocator.address(d.block) + 40 * kMiB);  // behind the first range's end at 180
+  hand.free(wide);
+  CHECK(hand.malloc(80 * kMiB, 1).kind == Kind::must_drain);
+  CHECK(hand.drained(80 * kMiB, 1).kind == Kind::done);  // its pages go back like all others
+  CHECK(hand.now().reserved == 120 * kMiB);
+  CHECK(b.kind == Kind::done);
+}
+
 TEST_CASE("a mapping that would exceed the card happens not at all") {
   HandAllocator hand(50 * kMiB, expandable());
   const Outcome kept = hand.malloc(15 * kMiB);
