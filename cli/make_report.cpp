@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "cli/predict.hpp"
 #include "program/count.hpp"
@@ -76,14 +77,27 @@ void fill_flops(const scenarios::Scenario& scenario, const program::Program& pro
   r.mfu_6p = per_step(program::FlopsConvention::six_p) / possible;
 }
 
-void fill_step_times(const sim::Result& result, Report& r) {
+/// The step time is that of the last step, or where steps differ the mean over the measured ones, which are the traced.
+void fill_step_times(const scenarios::Scenario& scenario, const sim::Result& result, Report& r) {
   SimTime before{};
   for (const SimTime end : result.step_end) {
     r.step_times_s.push_back(s(end - before));
     before = end;
   }
-  r.step_time_s = r.step_times_s.empty() ? 0 : r.step_times_s.back();
+  r.mean_of_steps = scenarios::steps_vary(scenario);
+  r.measured_steps = r.mean_of_steps ? scenario.run.active : 1;
+  const std::span measured = std::span(r.step_times_s).last(static_cast<std::size_t>(r.measured_steps));
+  for (const double time : measured) r.step_time_s += time / static_cast<double>(measured.size());
+  r.step_time_percentiles_s = percentiles({measured.begin(), measured.end()});
   if (r.step_time_s > 0) r.tokens_per_s_per_gpu = r.tokens_per_step_per_gpu / r.step_time_s;
+}
+
+void fill_rank_waits(const scenarios::Scenario& scenario, const sim::Result& result, Report& r) {
+  if (scenario.run.ranks == scenarios::Ranks::folded) return;
+  for (const sim::Waits& waits : result.waits) {
+    const double share = waits.joined > 0 ? static_cast<double>(waits.last) / static_cast<double>(waits.joined) : 0;
+    r.rank_waits.push_back({s(waits.waited) / scenario.run.active, share});
+  }
 }
 
 void fill_collectives(const program::Program& program, const trace::Breakdown* breakdown, Report& r) {
@@ -169,11 +183,13 @@ Report make_report(const scenarios::Scenario& scenario, const program::Program& 
   r.steps = scenario.run.steps;
   r.tokens_per_step_per_gpu = static_cast<double>(program::tokens(scenario.batch) * scenario.batch.grad_accum);
   const bool ok = result.outcome == sim::Outcome::ok;
-  if (ok) fill_step_times(result, r);
+  if (ok) fill_step_times(scenario, result, r);
+  if (ok) fill_rank_waits(scenario, result, r);
   fill_flops(scenario, program, model, r);
   fill_memory(result, r);
   std::optional<trace::Breakdown> breakdown;
-  if (ok) breakdown = trace::break_down(result.trace, result.trace.ranks.front(), scenario.run.steps - 1);
+  const auto measured = static_cast<int>(r.measured_steps);
+  if (ok) breakdown = trace::mean_breakdown(result.trace, result.trace.ranks.front(), scenario.run.steps - measured, measured);
   if (breakdown) fill_breakdown(*breakdown, r);
   fill_collectives(program, breakdown ? &*breakdown : nullptr, r);
   if (ok) set_bound(r);

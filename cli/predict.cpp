@@ -1,8 +1,6 @@
 // Turns a scenario into the inputs of the simulator, runs it, and adds warnings. docs/report.md; test: tests/golden/cli_test.cpp.
 #include "cli/predict.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -56,13 +54,31 @@ void set_memory(const scenarios::Scenario& scenario, const hw::CostModel& model,
   if (allocator.memory_fraction) options.allocator.memory_fraction = std::min(1.0, *allocator.memory_fraction * device / pool);
 }
 
+sim::VariationSettings variation_of(const scenarios::Scenario& scenario) {
+  const scenarios::Jitter& jitter = scenario.run.jitter;
+  const scenarios::Host& host = scenario.host;
+  sim::VariationSettings v;
+  v.seed = static_cast<std::uint64_t>(scenario.run.seed);
+  v.kernel = jitter.kernel;
+  v.host = jitter.host;
+  v.collective = jitter.collective;
+  v.rank_speed = jitter.rank_speed;
+  const auto collections = host.gc_synchronised ? sim::Pauses::Kind::together : sim::Pauses::Kind::regular;
+  v.pauses = {{{to_sim_time(host.gc_period), to_sim_time(host.gc_pause), collections},
+               {to_sim_time(jitter.pause_period), to_sim_time(jitter.pause), sim::Pauses::Kind::random}}};
+  for (const scenarios::SlowRank& slow : scenario.run.slow_ranks) v.slow_ranks.push_back({slow.rank, slow.compute_scale, slow.host_scale, slow.nic_scale});
+  return v;
+}
+
 sim::Options options_of(const scenarios::Scenario& scenario, const hw::CostModel* model) {
   sim::Options options;
   options.world_size = scenarios::ranks(scenario);
   options.ranks = scenario.run.ranks == scenarios::Ranks::folded ? 1 : options.world_size;
   options.record_from_step = scenario.run.steps - scenario.run.active;
   options.launch_queue_depth = scenario.host.launch_queue_depth;
-  options.loader = {scenario.loader.workers, scenario.loader.prefetch_factor, to_sim_time(scenario.loader.batch_time)};
+  const scenarios::Loader& loader = scenario.loader;
+  options.loader = {loader.workers, loader.prefetch_factor, to_sim_time(loader.batch_time), sim::Spread(loader.batch_time_spread)};
+  options.variation = variation_of(scenario);
   options.memory_limit = model != nullptr;
   if (model) set_memory(scenario, *model, options);
   return options;
@@ -84,13 +100,6 @@ void warn(const sim::Options& options, Prediction& prediction) {
   if (ok && options.memory_limit && headroom < kNarrowHeadroom * limit) {
     report.warnings.push_back("the peak of reserved memory is within 5 % of the limit (" + size_text(headroom) +
                               " left): retries may appear, and a longer sequence or another library version may run out of memory");
-  }
-  // A loader that starts with its queues full hides for some steps that it can't keep up.
-  const scenarios::Loader& loader = prediction.scenario.loader;
-  const double delivery_s = loader.batch_time.in(second) / std::max(1, loader.workers) * static_cast<double>(prediction.scenario.batch.grad_accum);
-  if (ok && !prediction.scenario.fixed_costs && delivery_s > report.step_time_s) {
-    report.warnings.push_back(fmt::format(
-        "the data loader needs {:.4g} s for the batches of a step, more than the step time: with more steps (/run/steps) it sets the pace", delivery_s));
   }
 }
 

@@ -1,9 +1,11 @@
 // `stepcast run`: predicts one scenario. docs/commands.md; test: tests/golden/cli_test.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/command.hpp"
 #include "cli/load.hpp"
@@ -11,6 +13,8 @@
 #include "cli/predict.hpp"
 #include "cli/publish.hpp"
 #include "cli/report/text.hpp"
+#include "cli/validate/parallel.hpp"
+#include "hw_models/input_error.hpp"
 
 namespace stepcast::cli {
 namespace {
@@ -18,6 +22,7 @@ namespace {
 struct Options {
   ScenarioChoice choice;
   OutputChoice output;
+  std::int64_t seeds = 1;
 };
 
 Exit exit_of(const Report& report) {
@@ -25,10 +30,31 @@ Exit exit_of(const Report& report) {
   return report.outcome == "out_of_memory" ? Exit::out_of_memory : Exit::check_failed;
 }
 
+/// Forecasts of the seeds behind the first, for the spread between them.
+void run_seeds(const scenarios::Scenario& scenario, std::int64_t count, Report& report) {
+  if (!scenarios::is_random(scenario))
+    throw InputError("command line", "", "--seeds: nothing is drawn in this scenario, all seeds give the same",
+                     "set /run/jitter, /host/gc_period or /loader/batch_time_spread");
+  SeedsRow& seeds = report.seeds;
+  seeds.first = scenario.run.seed;
+  seeds.step_times_s.assign(static_cast<std::size_t>(count), report.step_time_s);
+  for_each_index(seeds.step_times_s.size() - 1, std::max(1u, std::thread::hardware_concurrency()), [&](std::size_t i) {
+    scenarios::Scenario other = scenario;
+    other.run.seed += static_cast<std::int64_t>(i) + 1;
+    const Report forecast = predict(other).report;
+    if (forecast.outcome != "ok")
+      throw InputError("command line", "", fmt::format("--seeds: seed {} ends as {}", other.run.seed, forecast.outcome), "run that seed by itself");
+    seeds.step_times_s[i + 1] = forecast.step_time_s;
+  });
+  for (const double time : seeds.step_times_s) seeds.mean_s += time / static_cast<double>(count);
+  seeds.percentiles_s = percentiles(seeds.step_times_s);
+}
+
 Exit run(const Options& options) {
   Loaded loaded = load(options.choice);
   if (!options.output.folder.empty()) check_folder(options.output.folder, options.output.force);
   Prediction prediction = predict(loaded.scenario, std::move(loaded.warnings));
+  if (options.seeds > 1 && prediction.report.outcome == "ok") run_seeds(prediction.scenario, options.seeds, prediction.report);
   if (prediction.report.outcome == "out_of_memory") prediction.report.out_of_memory.remedies = remedies(prediction.scenario);
   if (!options.output.folder.empty()) {
     publish(prediction, options.output.folder, options.output.force);
@@ -44,6 +70,9 @@ void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();  // shared with the callback, which CLI11 copies
   CLI::App* command = app.add_subcommand("run", "Predict step time, MFU, memory and what bounds the step");
   options->choice.add_to(*command);
+  command->add_option("--seeds", options->seeds, "Run N seeds from /run/seed on: the spread of the step time between them")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000));
   options->output.add_json(*command);
   options->output.add_folder(*command);
   command->footer(

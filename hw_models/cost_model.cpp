@@ -9,6 +9,7 @@
 #include "hw_models/collective.hpp"
 #include "hw_models/gemm.hpp"
 #include "hw_models/host.hpp"
+#include "hw_models/host_copy.hpp"
 #include "hw_models/memory_bound.hpp"
 #include "hw_models/occupancy.hpp"
 #include "hw_models/rates.hpp"
@@ -17,26 +18,29 @@ namespace stepcast::hw {
 
 namespace {
 
-Seconds kernel_time(const KernelShape& shape, const Profile& gpu) {
+Seconds kernel_time(const KernelShape& shape, const Profile& gpu, const Profile& node) {
   switch (shape.kind) {
     case KernelKind::gemm: return gemm_time(shape, gemm_rates(gpu, shape.dtype));
     case KernelKind::attention_forward:
     case KernelKind::attention_backward: return attention_time(shape, attention_rates(gpu, shape.attention));
     case KernelKind::memory_bound: return memory_bound_time(dram_bytes(shape), memory_rates(gpu, shape.memory));
+    case KernelKind::copy_to_device: return host_copy_time(Bytes(static_cast<double>(shape.write_bytes)), shape.pinned, host_copy_rates(node));
     case KernelKind::fixed: break;
   }
   throw std::logic_error("a phase of fixed-cost mode has no hardware price");
 }
 
-std::string_view slowdown_key(KernelKind kind) {
+/// A copy engine needs none of the multiprocessors that NCCL takes.
+double nccl_slowdown(KernelKind kind, const Profile& gpu) {
   switch (kind) {
-    case KernelKind::gemm: return "nccl_slowdown_gemm";
+    case KernelKind::gemm: return gpu.at("nccl_slowdown_gemm");
     case KernelKind::attention_forward:
-    case KernelKind::attention_backward: return "nccl_slowdown_attention";
-    case KernelKind::memory_bound:
+    case KernelKind::attention_backward: return gpu.at("nccl_slowdown_attention");
+    case KernelKind::memory_bound: return gpu.at("nccl_slowdown_memory");
+    case KernelKind::copy_to_device:
     case KernelKind::fixed: break;
   }
-  return "nccl_slowdown_memory";
+  return 0;
 }
 
 }  // namespace
@@ -44,10 +48,10 @@ std::string_view slowdown_key(KernelKind kind) {
 CostModel::CostModel(Profile gpu, Cluster cluster) : gpu_(std::move(gpu)), cluster_(std::move(cluster)) {}
 
 KernelPrice CostModel::kernel(const KernelShape& shape) const {
-  const Seconds alone = kernel_time(shape, gpu_);
+  const Seconds alone = kernel_time(shape, gpu_, cluster_.node);
   const double share = dram_bytes(shape) / (BytesPerSecond(gpu_.at("dram_bandwidth")) * alone);
   return {.alone = alone,
-          .nccl_slowdown = gpu_.at(slowdown_key(shape.kind)),
+          .nccl_slowdown = nccl_slowdown(shape.kind, gpu_),
           .dram_share = std::min(1.0, share),
           .processor_share = processor_share(shape, gpu_.at("processors"))};
 }

@@ -69,6 +69,7 @@ Flops executed_flops(const KernelShape& shape) {
     case KernelKind::attention_forward: return Flops(attention_forward_flops(shape));
     case KernelKind::attention_backward: return Flops(2.5 * attention_forward_flops(shape));  // five matrix products against two
     case KernelKind::memory_bound:
+    case KernelKind::copy_to_device:
     case KernelKind::fixed: return Flops(0);
   }
   return Flops(0);
@@ -82,7 +83,8 @@ Bytes dram_bytes(const KernelShape& shape) {
     // reads q, o, dO, k, v; writes dq, dk, dv; dq is accumulated in fp32: zeroed, written, read once more
     case KernelKind::attention_backward:
       return Bytes(size * 4.0 * (query_elements(shape) + key_elements(shape)) + 12.0 * query_elements(shape) + statistics_bytes(shape));
-    case KernelKind::memory_bound: return Bytes(static_cast<double>(shape.read_bytes) + static_cast<double>(shape.write_bytes));
+    case KernelKind::memory_bound:
+    case KernelKind::copy_to_device: return Bytes(static_cast<double>(shape.read_bytes) + static_cast<double>(shape.write_bytes));
     case KernelKind::fixed: return Bytes(0);
   }
   return Bytes(0);

@@ -19,6 +19,7 @@ enum class KernelKind : std::uint8_t {
   attention_forward,   // fused; batch = sequences, n = query heads, m = sequence length, k = head dimension
   attention_backward,  // same shape; all kernels of the fused backward together
   memory_bound,        // read_bytes + write_bytes, of class `memory`
+  copy_to_device,      // write_bytes from host memory (`pinned` or pageable), by a copy engine
   fixed                // a phase of fixed-cost mode, see FixedPhase
 };
 
@@ -41,7 +42,8 @@ struct KernelShape {
   bool causal = false;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::int64_t kv_heads = 0;                     // attention only
-  std::int64_t read_bytes = 0, write_bytes = 0;  // memory_bound only
+  std::int64_t read_bytes = 0, write_bytes = 0;  // memory_bound and copies
+  bool pinned = true;                            // copies: the host's memory is page-locked
   auto operator<=>(const KernelShape&) const = default;
 };
 

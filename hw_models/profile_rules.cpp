@@ -138,6 +138,8 @@ constexpr auto kNodeRules = std::to_array<ConstantRule>({
     time("host_ddp_pre_forward"),
     time("host_ddp_final_callback"),
     time("host_ddp_gradient_hook"),
+    time("host_copy_start"),
+    byte_rate("host_copy_pageable_rate"),
 });
 
 }  // namespace

@@ -20,7 +20,13 @@ std::vector<BufferId> select(const std::vector<BufferId>& buffers, const std::ve
   return result;
 }
 
-constexpr std::int64_t kIdBytes = 16;  // token id and label, int64 each
+constexpr std::int64_t kIdBytes = 8;  // of a token id or a label: int64
+
+/// What one tensor of the input takes, and how many there are: ids and labels, or one tensor of the given size.
+std::int64_t tensor_bytes(const StepSpec& spec) {
+  return spec.input.sample_bytes ? spec.batch.micro_batch * *spec.input.sample_bytes : kIdBytes * tokens(spec.batch);
+}
+int input_tensors(const StepSpec& spec) { return spec.input.sample_bytes ? 1 : 2; }
 
 }  // namespace
 
@@ -30,12 +36,11 @@ KernelWork::KernelWork(const StepSpec& spec, Builder& builder, const std::vector
       block_(builder, "block", block_mode(spec)),
       head_(builder, "head", {}),
       embedding_(builder, "embedding", {}),
-      ids_(builder.buffer("input.ids", kIdBytes * tokens(spec.batch), Owner::input)),
+      input_(builder.buffer("input.ids", input_tensors(spec) * tensor_bytes(spec), Owner::input)),
+      input_copied_(builder.event("input copied")),
       adamw_(spec, builder, units) {
-  hw::KernelShape copy;
-  copy.memory = hw::MemoryClass::copy;
-  copy.write_bytes = kIdBytes / 2 * tokens(spec.batch);
-  copy_ids_ = builder.kernel(copy, "aten::copy_ input", "Memcpy HtoD");
+  const hw::KernelShape copy{.kind = hw::KernelKind::copy_to_device, .write_bytes = tensor_bytes(spec), .pinned = spec.input.pin_memory};
+  copy_input_ = builder.kernel(copy, "aten::copy_ input", spec.input.pin_memory ? "Memcpy HtoD (Pinned -> Device)" : "Memcpy HtoD (Pageable -> Device)");
   make_blocks(units, write_block(spec, block_));
   const Ports head = write_head(spec, head_);
   make_ends(units, head, write_embedding(spec, embedding_));
@@ -72,21 +77,27 @@ void KernelWork::make_ends(const std::vector<Unit>& units, const Ports& head, co
   root_gradients_ = select(head_buffers_, head.parameter_gradients);
   head_gradient_count_ = root_gradients_.size();
   std::vector<Layer::Given> given{
-      {embedding.params, of_embedding.params}, {embedding.input, ids_}, {embedding.output, boundary(0, false)}, {embedding.d_output, boundary(0, true)}};
+      {embedding.params, of_embedding.params}, {embedding.input, input_}, {embedding.output, boundary(0, false)}, {embedding.d_output, boundary(0, true)}};
   if (embedding.tied_gradient != kNoSlot)
     given.push_back({embedding.tied_gradient, builder_.buffer("root.grad.head.weight", embedding_.bytes(embedding.tied_gradient), Owner::gradients)});
   embedding_buffers_ = embedding_.instance(of_embedding.name, given);
   for (const BufferId gradient : select(embedding_buffers_, embedding.parameter_gradients)) root_gradients_.push_back(gradient);
 }
 
+/// Each copy that is not both pinned and non-blocking makes the host wait for the stream: .to() synchronises it, and the driver can't stage pageable memory ahead of it.
 void KernelWork::copy_inputs() {
-  builder_.alloc(ids_, Stream::compute);
-  for (int tensor = 0; tensor < 2; ++tensor) builder_.launch(copy_ids_, Stream::compute, hw::HostWork::op_forward, {inout(ids_)});
+  builder_.alloc(input_, Stream::compute);
+  for (int tensor = 0; tensor < input_tensors(spec_); ++tensor) {
+    builder_.launch(copy_input_, Stream::compute, hw::HostWork::op_forward, {inout(input_)});
+    if (spec_.input.pin_memory && spec_.input.non_blocking) continue;
+    builder_.record(input_copied_, Stream::compute);
+    builder_.host_wait(input_copied_, WaitReason::synchronize);
+  }
 }
 
 void KernelWork::embedding_backward() {
   embedding_.backward(embedding_buffers_);
-  builder_.free(ids_);
+  builder_.free(input_);
 }
 
 }  // namespace stepcast::program

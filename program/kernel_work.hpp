@@ -43,8 +43,9 @@ class KernelWork final : public Work {
   std::vector<std::vector<BufferId>> block_buffers_, block_gradients_;
   std::vector<BufferId> head_buffers_, embedding_buffers_, root_gradients_;
   std::size_t head_gradient_count_ = 0;
-  BufferId ids_;
-  KernelId copy_ids_;
+  BufferId input_;
+  KernelId copy_input_;
+  EventId input_copied_;
   AdamW adamw_;
 };
 

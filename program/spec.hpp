@@ -74,6 +74,14 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
+/// A micro-batch on its way from the data loader to the device (DataLoader(pin_memory=...), tensor.to(device, non_blocking=...)).
+struct Input {
+  std::optional<std::int64_t> sample_bytes = {};  // per sequence; absent: the ids and labels of its tokens
+  bool pin_memory = true;
+  bool non_blocking = true;
+  bool operator==(const Input&) const = default;
+};
+
 struct Precision {
   hw::Dtype param = hw::Dtype::bf16;   // compute and all-gather
   hw::Dtype reduce = hw::Dtype::bf16;  // reduce-scatter
@@ -124,11 +132,13 @@ struct StepSpec {
   ModelShape model;
   Policy policy;
   Batch batch;
+  Input input;
   Precision precision;
   Recompute recompute;
   KernelChoice kernels;
   Optimizer optimizer;
   hw::GroupShape world;
+  bool sync_each_step = false;  // the host waits for the device at the end of each step, as loss.item() makes it
 };
 
 /// Whether checkpointing drops and rebuilds activations of this block. Every k-th as torchtitan counts them (parallelisms, "selective" with an integer).

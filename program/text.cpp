@@ -33,6 +33,7 @@ void write_shape(const hw::KernelShape& shape, std::ostream& out) {
           << shape.k << ' ' << hw::name(shape.dtype);
       break;
     case hw::KernelKind::memory_bound: out << "read " << shape.read_bytes << " write " << shape.write_bytes; break;
+    case hw::KernelKind::copy_to_device: out << "copy " << shape.write_bytes << (shape.pinned ? " pinned" : " pageable"); break;
     case hw::KernelKind::fixed: out << "fixed"; break;
   }
 }

@@ -15,6 +15,11 @@ void TrainingStep::step() {
   builder_.mark_new(MarkKind::optimizer, true, -1, "optimizer");
   optimizer();
   optimizer_state_ = true;
+  if (spec_.sync_each_step) {
+    const EventId done = builder_.event("step done");
+    builder_.record(done, Stream::compute);
+    builder_.host_wait(done, WaitReason::synchronize);
+  }
   builder_.mark_new(MarkKind::optimizer, false, -1, "optimizer");
   builder_.mark_new(MarkKind::step, false, -1, "step");
 }

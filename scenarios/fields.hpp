@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hw_models/strict_json.hpp"
 #include "hw_models/text_units.hpp"
@@ -74,6 +75,18 @@ class FieldReader {
       fields.finish();
     }
   }
+  /// An array of objects with fields of their own.
+  template <class T, class Describe>
+  void list(const char* key, std::vector<T>& values, std::int64_t max, Describe describe) {
+    if (!reader_.has(key)) return;
+    values.clear();
+    for (Reader& one : reader_.objects(key)) {
+      if (static_cast<std::int64_t>(values.size()) == max) reader_.fail(key, "has too many entries", "at most " + std::to_string(max));
+      FieldReader fields(std::move(one));
+      describe(fields, values.emplace_back());
+      fields.finish();
+    }
+  }
 
  private:
   bool present(const char* key, Need need) { return need == Need::required || reader_.has(key); }
@@ -135,6 +148,15 @@ class FieldWriter {
     FieldWriter inner;
     describe(inner);
     object_[key] = inner.take();
+  }
+  template <class T, class Describe>
+  void list(const char* key, std::vector<T>& values, std::int64_t, Describe describe) {
+    object_[key] = Object::array();
+    for (T& value : values) {
+      FieldWriter entry;
+      describe(entry, value);
+      object_[key].push_back(entry.take());
+    }
   }
 
  private:

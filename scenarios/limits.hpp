@@ -20,6 +20,9 @@ inline constexpr std::int64_t kMaxRanks = 65536, kMaxExplicitRanks = 4096, kMaxN
 inline constexpr std::int64_t kMaxUnitParameters = std::int64_t{1} << 50;
 inline constexpr std::int64_t kMaxSteps = 10000;
 inline constexpr std::int64_t kMaxMemory = std::int64_t{1} << 47;  // bytes of one device
-inline constexpr double kMaxSeconds = 1000;                        // one phase, collective or batch
+inline constexpr std::int64_t kMaxSampleBytes = std::int64_t{1} << 30;
+inline constexpr double kMaxSpread = 1;                             // standard deviation of a logarithm
+inline constexpr double kMinSlowScale = 0.1, kMaxSlowScale = 1000;  // of one rank against the others
+inline constexpr double kMaxSeconds = 1000;                         // one phase, collective or batch
 
 }  // namespace stepcast::scenarios

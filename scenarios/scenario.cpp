@@ -168,9 +168,11 @@ nlohmann::ordered_json to_json(const Scenario& scenario) {
 std::string to_json_text(const Scenario& scenario) { return to_json(scenario).dump(2); }
 
 program::StepSpec step_spec(const Scenario& scenario) {
-  program::StepSpec spec{scenario.model, scenario.policy, scenario.batch, scenario.precision, scenario.recompute, scenario.kernels, scenario.optimizer, {}};
+  program::StepSpec spec{
+      scenario.model, scenario.policy, scenario.batch, scenario.loader.input, scenario.precision, scenario.recompute, scenario.kernels, scenario.optimizer, {}};
   if (scenario.fixed_costs) spec.kernels.set = program::KernelSet::fixed;
   spec.world = {scenario.cluster.gpus_per_node, scenario.cluster.nodes};
+  spec.sync_each_step = scenario.host.sync_each_step;
   return spec;
 }
 
@@ -180,6 +182,14 @@ hw::Profile gpu(const Scenario& scenario) {
     profile.constants.insert_or_assign("memory_outside_pool", hw::Constant{static_cast<double>(*outside), "scenario", hw::Origin::assumed});
   return profile;
 }
+
+bool is_random(const Scenario& scenario) {
+  const Jitter& j = scenario.run.jitter;
+  const bool pauses = (scenario.host.gc_period.si() > 0 && !scenario.host.gc_synchronised) || j.pause_period.si() > 0;
+  return j.kernel > 0 || j.host > 0 || j.collective > 0 || j.rank_speed > 0 || scenario.loader.batch_time_spread > 0 || pauses;
+}
+
+bool steps_vary(const Scenario& scenario) { return is_random(scenario) || scenario.host.gc_period.si() > 0; }
 
 hw::Cluster hardware(const Scenario& scenario) { return hw::make_cluster(scenario.cluster.node, scenario.cluster.nodes, overrides(scenario.cluster)); }
 

@@ -45,24 +45,42 @@ struct Allocator {
   bool operator==(const Allocator&) const = default;
 };
 
-/// torch.utils.data.DataLoader.
+/// torch.utils.data.DataLoader, and the copy of its batches to the device.
 struct Loader {
   std::int32_t workers = 8;          // 0: the training process prepares each batch itself
   std::int32_t prefetch_factor = 2;  // batches in flight per worker
-  bool pin_memory = true;
-  bool non_blocking = true;  // .to(device, non_blocking=...)
-  Seconds batch_time;        // that one worker takes to prepare one micro-batch
+  program::Input input;
+  Seconds batch_time;            // that one worker takes to prepare one micro-batch, on average
+  double batch_time_spread = 0;  // standard deviation of its logarithm
   bool operator==(const Loader&) const = default;
 };
 
 struct Host {
   double scale = 1;                        // ratio by which every host cost is multiplied
   std::int32_t launch_queue_depth = 1024;  // launches in flight before the driver blocks
+  bool sync_each_step = false;             // loss.item() at the end of each step
+  Seconds gc_period, gc_pause;             // Python's garbage collector: from one collection to the next, and how long one takes; zero: none
+  bool gc_synchronised = false;            // all ranks collect at the same times
   bool operator==(const Host&) const = default;
 };
 
 enum class Ranks : std::uint8_t { folded, explicit_ranks };
 enum class FlopsConvention : std::uint8_t { full_attention, causal_attention, parameters_only };
+
+/// Random differences between ranks and steps. Standard deviations of the logarithm of each time; mean distance and length of pauses of the host.
+struct Jitter {
+  double kernel = 0, host = 0, collective = 0;
+  double rank_speed = 0;  // of the speed of each rank's kernels, constant over the run
+  Seconds pause_period, pause;
+  bool operator==(const Jitter&) const = default;
+};
+
+/// Ratios by which the times of one rank are longer than those of the others.
+struct SlowRank {
+  std::int32_t rank = -1;
+  double compute_scale = 1, host_scale = 1, nic_scale = 1;
+  bool operator==(const SlowRank&) const = default;
+};
 
 /// `steps` training steps, of which the last `active` are traced (as torch.profiler.schedule: wait, warm-up, active).
 struct Run {
@@ -70,6 +88,8 @@ struct Run {
   std::int64_t seed = 0;
   Ranks ranks = Ranks::folded;
   FlopsConvention flops_convention = FlopsConvention::full_attention;
+  Jitter jitter;
+  std::vector<SlowRank> slow_ranks;
   bool operator==(const Run&) const = default;
 };
 
@@ -123,5 +143,9 @@ hw::Cluster hardware(const Scenario& scenario);
 hw::Profile gpu(const Scenario& scenario);
 /// All ranks of the cluster.
 inline std::int32_t ranks(const Scenario& scenario) { return scenario.cluster.nodes * scenario.cluster.gpus_per_node; }
+/// Something is drawn that differs from rank to rank.
+bool is_random(const Scenario& scenario);
+/// Steps differ from each other: a step time is a mean.
+bool steps_vary(const Scenario& scenario);
 
 }  // namespace stepcast::scenarios

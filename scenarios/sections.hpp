@@ -125,15 +125,21 @@ template <class Io>
 void describe(Io& io, Loader& loader) {
   io.count("workers", loader.workers, 0, 1024);
   io.count("prefetch_factor", loader.prefetch_factor, 1, 1024);
-  io.flag("pin_memory", loader.pin_memory);
-  io.flag("non_blocking", loader.non_blocking);
+  io.flag("pin_memory", loader.input.pin_memory);
+  io.flag("non_blocking", loader.input.non_blocking);
+  io.size_or("sample_bytes", loader.input.sample_bytes, "tokens", 1, kMaxSampleBytes);
   io.time("batch_time", loader.batch_time, kMaxSeconds);
+  io.ratio("batch_time_spread", loader.batch_time_spread, 0, kMaxSpread);
 }
 
 template <class Io>
 void describe(Io& io, Host& host) {
   io.ratio("scale", host.scale, 0, 1000);
   io.count("launch_queue_depth", host.launch_queue_depth, 1, 1 << 20);
+  io.flag("sync_each_step", host.sync_each_step);
+  io.time("gc_period", host.gc_period, kMaxSeconds);
+  io.time("gc_pause", host.gc_pause, kMaxSeconds);
+  io.flag("gc_synchronised", host.gc_synchronised);
 }
 
 template <class Io>
@@ -145,6 +151,20 @@ void describe(Io& io, Run& run) {
   io.count("seed", run.seed, 0, std::int64_t{1} << 53);
   io.choice("ranks", run.ranks, kRanks);
   io.choice("flops_convention", run.flops_convention, kFlopsConventions);
+  io.group("jitter", [&](auto& jitter) {
+    jitter.ratio("kernel", run.jitter.kernel, 0, kMaxSpread);
+    jitter.ratio("host", run.jitter.host, 0, kMaxSpread);
+    jitter.ratio("collective", run.jitter.collective, 0, kMaxSpread);
+    jitter.ratio("rank_speed", run.jitter.rank_speed, 0, kMaxSpread);
+    jitter.time("pause_period", run.jitter.pause_period, kMaxSeconds);
+    jitter.time("pause", run.jitter.pause, kMaxSeconds);
+  });
+  io.list("slow_ranks", run.slow_ranks, kMaxExplicitRanks, [](auto& entry, SlowRank& slow) {
+    entry.count("rank", slow.rank, 0, kMaxExplicitRanks - 1, Need::required);
+    entry.ratio("compute_scale", slow.compute_scale, kMinSlowScale, kMaxSlowScale);
+    entry.ratio("host_scale", slow.host_scale, kMinSlowScale, kMaxSlowScale);
+    entry.ratio("nic_scale", slow.nic_scale, kMinSlowScale, kMaxSlowScale);
+  });
 }
 
 template <class Io>

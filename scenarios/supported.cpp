@@ -32,9 +32,6 @@ constexpr Future kFuture[] = {
     {"/precision/master", "fp64", "use \"bf16\", \"fp16\" or \"fp32\""},
     {"/recompute/offload", "", "activations stay on the device"},
     {"/kernels/set", "native", "use \"pytorch-eager\" or \"pytorch-compile\""},
-    {"/loader/pin_memory", "false", "copies of a batch to the device are taken to be asynchronous"},
-    {"/loader/non_blocking", "false", "copies of a batch to the device are taken to be asynchronous"},
-    {"/run/jitter", "", "every rank runs at the same speed"},
 };
 
 const Json* find(const Json& json, const char* pointer) {

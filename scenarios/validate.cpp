@@ -3,24 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "hw_models/input_error.hpp"
 #include "program/validate.hpp"
+#include "scenarios/judge.hpp"
 #include "scenarios/limits.hpp"
 
 namespace stepcast::scenarios {
 namespace {
-
-/// Throws at a field; carries the way from pointers to files.
-class Judge {
- public:
-  explicit Judge(const Reader::Origin& origin) : origin_(origin) {}
-  void require(bool holds, const char* pointer, const std::string& what, const std::string& hint = "") const {
-    if (!holds) throw InputError(origin_(pointer), pointer, what, hint);
-  }
-
- private:
-  const Reader::Origin& origin_;
-};
 
 void validate(const program::ModelShape& model, const Judge& judge) {
   judge.require(model.head_dim <= kMaxHeadDim, "/model/heads", fmt::format("makes heads of {} elements, more than {}", model.head_dim, kMaxHeadDim));
@@ -76,6 +64,7 @@ void validate(const Scenario& scenario, const Reader::Origin& origin) {
   if (const auto broken = program::broken_rule(step_spec(scenario))) judge.require(false, broken->key, broken->what, broken->hint);
   validate(scenario.allocator, judge);
   validate(scenario.run, ranks(scenario), judge);
+  validate_variation(scenario, judge);
 }
 
 }  // namespace stepcast::scenarios

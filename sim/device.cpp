@@ -110,7 +110,9 @@ void Engine::start_kernel(Rank& rank, std::uint32_t s) {
   stream.state = Stream::State::running;
   rank.running |= 1u << s;
   stream.begin = stream.updated = now_;
-  stream.remaining = prices_.kernels[rank.program->ops[stream.queue.front().op].id].alone;
+  const Item& item = stream.queue.front();
+  stream.remaining = prices_.kernels[rank.program->ops[item.op].id].alone;
+  if (variation_.on()) stream.remaining = variation_.kernel_time(rank.variation, stream.remaining, item.step, item.op);
   stream.speed = 0;  // so that retiming sets the first end
   retime_kernels(rank);
 }
@@ -180,7 +182,12 @@ void Engine::reach_collective(Rank& rank, std::uint32_t s) {
   stream.begin = now_;
   const std::uint32_t g = group_of(rank, communicator);
   Group& group = groups_[g];
-  if (group.arrived == 0) group.entry = entry;
+  rank.arrival[static_cast<std::size_t>(communicator)] = now_;
+  if (group.arrived == 0) {
+    group.entry = entry;
+    group.first_arrival = now_;
+    group.step = static_cast<std::int32_t>(stream.queue.front().step);
+  }
   if (group.entry != entry) return;  // ranks disagree about what comes next: nobody goes on, and the end of the run explains it
   if (++group.arrived == group.members.size()) start_collective(g);
 }
@@ -189,13 +196,37 @@ void Engine::start_collective(std::uint32_t g) {
   Group& group = groups_[g];
   group.transferring = true;
   group.updated = now_;
-  group.remaining = prices_.collectives[group.entry].alone;
+  group.remaining = transfer_time(group);
+  if (group.first_arrival < now_ && group.step >= options_.record_from_step) count_waits(group);
   group.speed = 0;
   for (const std::uint32_t member : group.members) {
     ++ranks_[member].active_collectives;
     retime_kernels(ranks_[member]);
   }
   retime_collectives(group);
+}
+
+SimTime Engine::transfer_time(const Group& group) const {
+  const PriceList::Collective& price = prices_.collectives[group.entry];
+  if (!variation_.on()) return price.alone;
+  Factor slowest = kOne;
+  if (price.nic_share > 0)
+    for (const std::uint32_t member : group.members) slowest = std::max(slowest, ranks_[member].variation.network_factor);
+  const auto communicator = static_cast<std::uint32_t>(group.communicator);
+  const std::uint32_t first = group.members.front();
+  return variation_.collective_time(price.alone, slowest, first * static_cast<std::uint32_t>(program::kCommunicators) + communicator,
+                                    ranks_[first].next[communicator]);
+}
+
+/// Who waited for whom, now that the last rank has arrived.
+void Engine::count_waits(const Group& group) {
+  for (const std::uint32_t member : group.members) {
+    Rank& rank = ranks_[member];
+    const SimTime waited = now_ - rank.arrival[static_cast<std::size_t>(group.communicator)];
+    ++rank.waits.joined;
+    if (waited == SimTime{}) ++rank.waits.last;
+    rank.waits.waited += waited;
+  }
 }
 
 void Engine::end_collective(std::uint32_t g) {

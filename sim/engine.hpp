@@ -25,6 +25,8 @@ struct Group {
   std::vector<std::uint32_t> members;
   std::uint32_t arrived = 0;
   std::uint32_t entry = 0;  // collective entry of the first to arrive
+  SimTime first_arrival{};
+  std::int32_t step = 0;  // in which it was called
   bool transferring = false;
   std::uint32_t order = 0;  // of the pending end event
   SimTime updated{}, remaining{};
@@ -42,7 +44,9 @@ class Engine {
   void run_host(Rank& rank);
   bool next_range(Rank& rank);
   bool execute(Rank& rank, const program::Op& op);
-  [[nodiscard]] SimTime host_cost(const program::Op& op) const;
+  [[nodiscard]] SimTime listed_cost(const program::Op& op) const;
+  [[nodiscard]] SimTime host_cost(const Rank& rank, const program::Op& op) const;
+  void pause(Rank& rank);
   [[nodiscard]] bool needs_device_state(const Rank& rank, const program::Op& op) const;
   bool reach_now(Rank& rank);
   void block(Rank& rank, Host::State state, trace::HostState reason, std::uint32_t waits_for);
@@ -66,6 +70,8 @@ class Engine {
   void wake_host(Rank& rank, std::uint32_t stream);
   void reach_collective(Rank& rank, std::uint32_t stream);
   void start_collective(std::uint32_t group);
+  void count_waits(const Group& group);
+  [[nodiscard]] SimTime transfer_time(const Group& group) const;
   void end_collective(std::uint32_t group);
   void end_collective_on(Rank& rank, const Group& group);
   [[nodiscard]] Flow kernel_flow(Rank& rank, std::uint32_t stream) const;
@@ -86,6 +92,7 @@ class Engine {
   const program::Program& program_;  // the tables, which all ranks' programs share
   const PriceList& prices_;
   const Options& options_;
+  Variation variation_;
   EventQueue queue_;
   SimTime now_{};
   std::deque<Rank> ranks_;  // never moved: a rank's allocator watches its streams

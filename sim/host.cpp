@@ -16,8 +16,9 @@ void Engine::run_host(Rank& rank) {
     if (host.pc == host.end && !next_range(rank)) return;
     const Op& op = rank.program->ops[host.pc];
     if (!host.paid) {
+      if (variation_.on()) pause(rank);
       const SimTime begin = host.time;
-      host.time += host_cost(op);
+      host.time += host_cost(rank, op);
       host.paid = true;
       if (op.kind == OpKind::host_work && recorded(rank)) recorder_.host_work(op, begin, host.time);
     }
@@ -43,11 +44,12 @@ bool Engine::next_range(Rank& rank) {
   host.pc = rank.program->steps[next].begin;
   host.end = rank.program->steps[next].end;
   host.step = static_cast<std::int32_t>(next);
+  if (next == 1 && rank.program->steps.size() > 2) rank.loader.drop_stock(host.time);  // what the first step, the longest, has let pile up
   if (recorded(rank)) recorder_.enter_step(host.step, host.time);
   return host.pc != host.end || next_range(rank);
 }
 
-SimTime Engine::host_cost(const Op& op) const {
+SimTime Engine::listed_cost(const Op& op) const {
   const auto price = [this](hw::HostWork work) { return prices_.host[static_cast<std::size_t>(work)]; };
   switch (op.kind) {
     case OpKind::launch: return price(op.work);
@@ -63,6 +65,20 @@ SimTime Engine::host_cost(const Op& op) const {
     case OpKind::mark: return SimTime{};
   }
   return SimTime{};
+}
+
+/// The same whenever it is asked for one op of one step.
+SimTime Engine::host_cost(const Rank& rank, const Op& op) const {
+  const SimTime listed = listed_cost(op);
+  const Host& host = rank.host;
+  return variation_.on() ? variation_.host_time(rank.variation, listed, static_cast<std::uint32_t>(std::max(host.step, 0)), host.pc) : listed;
+}
+
+/// The thread does nothing for a while: a collection of garbage, or the operating system has taken the processor away.
+void Engine::pause(Rank& rank) {
+  const SimTime begin = rank.host.time;
+  rank.host.time += variation_.pause(rank.variation, begin);
+  if (recorded(rank)) recorder_.host_wait(trace::HostState::paused, begin, rank.host.time);
 }
 
 /// Most calls only put work on a queue. Those that look at the device must happen at their own time, not before.
@@ -164,7 +180,8 @@ bool Engine::enqueue(Rank& rank, const Op& op) {
   if (recorded(rank)) {
     item.context = recorder_.context();
     if (call)
-      item.correlation = recorder_.host_call(op, host.time - host_cost(op), host.time, prices_.host[static_cast<std::size_t>(hw::HostWork::extra_launch)]);
+      item.correlation =
+          recorder_.host_call(op, host.time - host_cost(rank, op), host.time, prices_.host[static_cast<std::size_t>(hw::HostWork::extra_launch)]);
   }
   stream.queue.push(item);
   ++stream.enqueued;

@@ -11,6 +11,8 @@
 #include "memory/caching_allocator.hpp"
 #include "program/program.hpp"
 #include "sim/data_loader.hpp"
+#include "sim/simulate.hpp"
+#include "sim/variation.hpp"
 #include "trace/trace.hpp"
 
 namespace stepcast::sim {
@@ -97,7 +99,7 @@ struct Memory {
 };
 
 struct Rank {
-  explicit Rank(const LoaderSettings& loader_settings) : loader(loader_settings) {}
+  Rank(const LoaderSettings& loader_settings, Draws batches, RankVariation own) : variation(std::move(own)), loader(loader_settings, batches) {}
   std::uint32_t index = 0;
   const program::Program* program = nullptr;
   std::uint32_t dirty = 0;               // streams whose head may be able to move
@@ -109,6 +111,9 @@ struct Rank {
   std::array<Stream, program::kStreams> streams;
   std::array<std::uint32_t, program::kCommunicators> issued{}, next{};  // collectives issued, and the next to run, per communicator
   std::vector<EventSlot> events;
+  Waits waits;
+  std::array<SimTime, program::kCommunicators> arrival{};  // at the collective that is to run
+  RankVariation variation;
   DataLoader loader;
   std::unique_ptr<Memory> memory;  // absent without a memory model
 };

@@ -38,14 +38,14 @@ constexpr const char* kWorkNames[hw::kHostWorkKinds] = {"",
                                                         "Reducer::finalize_backward",
                                                         "Reducer::autograd_hook"};
 constexpr const char* kWaitNames[] = {
-    "working", "FullyShardedDataParallel.rate_limiter", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "DataLoaderNext", "launch queue full"};
+    "working", "FullyShardedDataParallel.rate_limiter", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "DataLoaderNext", "launch queue full", "host pause"};
 
 }  // namespace
 
 Recorder::Recorder(const program::Program& program, const Options& options) : program_(program), options_(options) {
   trace_.ranks.emplace_back();
   trace_.world_size = options.ranks > 1 ? options.ranks : options.world_size;
-  trace_.first_recorded_step = static_cast<std::uint8_t>(options.record_from_step);
+  trace_.first_recorded_step = static_cast<std::uint16_t>(options.record_from_step);
   name_everything();
   // A recorded step has at most three slices per call, and one memory sample.
   const std::size_t steps = program.steps.size() - std::min(program.steps.size(), static_cast<std::size_t>(std::max(options.record_from_step, 0)));
@@ -84,7 +84,7 @@ trace::Slice Recorder::slice(const Context& context, trace::Category category, S
   slice.category = category;
   slice.unit = context.unit;
   slice.phase = context.phase;
-  slice.step = static_cast<std::uint8_t>(context.step);
+  slice.step = static_cast<std::uint16_t>(context.step);
   slice.recompute = context.recompute;
   return slice;
 }

@@ -9,9 +9,10 @@
 namespace stepcast::sim {
 
 Engine::Engine(std::span<const program::Program* const> programs, const PriceList& prices, const Options& options)
-    : program_(*programs.front()), prices_(prices), options_(options), recorder_(program_, options) {
+    : program_(*programs.front()), prices_(prices), options_(options), variation_(options.variation), recorder_(program_, options) {
   for (std::int32_t r = 0; r < options.ranks; ++r) {
-    Rank& rank = ranks_.emplace_back(options.loader);
+    const Draws batches(options.variation.seed, Purpose::batch, static_cast<std::uint64_t>(r));
+    Rank& rank = ranks_.emplace_back(options.loader, batches, variation_.of_rank(r));
     rank.index = static_cast<std::uint32_t>(r);
     rank.program = programs[static_cast<std::size_t>(r) % programs.size()];
     rank.events.resize(program_.events.size());
@@ -92,6 +93,7 @@ Result Engine::collect() {
     auto& retries = result_.retries_per_step;  // so far: the running count at the begin of each step
     for (std::size_t i = 0; i < retries.size(); ++i) retries[i] = (i + 1 < retries.size() ? retries[i + 1] : result_.memory.retries) - retries[i];
   }
+  for (const Rank& rank : ranks_) result_.waits.push_back(rank.waits);
   result_.trace = recorder_.take();
   return std::move(result_);
 }

@@ -13,6 +13,7 @@
 #include "memory/caching_allocator.hpp"
 #include "program/program.hpp"
 #include "sim/data_loader.hpp"
+#include "sim/variation.hpp"
 #include "trace/trace.hpp"
 
 namespace stepcast::sim {
@@ -56,6 +57,7 @@ struct Options {
   std::int32_t launch_queue_depth = 1024;
   memory::Settings allocator;
   LoaderSettings loader;
+  VariationSettings variation;
 };
 
 enum class Outcome : std::uint8_t { ok, out_of_memory, deadlock };
@@ -69,6 +71,13 @@ struct OutOfMemory {
   std::array<std::int64_t, program::kOwners> by_owner{};  // of `allocated`
 };
 
+/// How a rank met others in the collectives of the recorded steps.
+struct Waits {
+  SimTime waited{};         // between its arrival and that of the last
+  std::int64_t joined = 0;  // collectives in which somebody waited
+  std::int64_t last = 0;    // of them: those for which it was the one to be waited for
+};
+
 struct Result {
   Outcome outcome = Outcome::ok;
   OutOfMemory out_of_memory;
@@ -78,6 +87,7 @@ struct Result {
   std::int64_t peak_allocated = 0, peak_active = 0, peak_reserved = 0;
   std::array<std::int64_t, program::kOwners> peak_by_owner{};  // at the moment of peak_allocated
   std::vector<std::int64_t> retries_per_step;
+  std::vector<Waits> waits;  // by rank, over the recorded steps
   std::uint64_t events = 0;  // calls made by hosts and events of the queue
   trace::Trace trace;        // of the first rank
 };

@@ -5,6 +5,7 @@ stepcast_test(hw_formulas
   model/collective_test.cpp
   model/cost_model_test.cpp
   model/gemm_test.cpp
+  model/host_copy_test.cpp
   model/kernel_test.cpp
   model/memory_bound_test.cpp
   model/microbenchmarks_test.cpp

@@ -98,8 +98,8 @@ void find_gaps(const Trace& trace, const StepView& view, Breakdown& out) {
 }  // namespace
 
 const char* name(GapCause cause) {
-  static constexpr const char* names[] = {"all_gather",      "reduce_scatter", "all_reduce",  "other_stream", "launch_bound",   "rate_limiter", "device_malloc",
-                                          "allocator_flush", "data_loader",    "synchronize", "launch_queue", "launch_latency", "unexplained"};
+  static constexpr const char* names[] = {"all_gather",      "reduce_scatter", "all_reduce",  "other_stream", "launch_bound", "rate_limiter",   "device_malloc",
+                                          "allocator_flush", "data_loader",    "synchronize", "launch_queue", "host_pause",   "launch_latency", "unexplained"};
   static_assert(std::size(names) == static_cast<std::size_t>(GapCause::count_));
   return cause < GapCause::count_ ? names[static_cast<std::size_t>(cause)] : "?";
 }

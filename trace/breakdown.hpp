@@ -24,6 +24,7 @@ enum class GapCause : std::uint8_t {
   data_loader,
   synchronize,
   launch_queue,
+  host_pause,      // the host thread did not run: a collection of garbage, another process
   launch_latency,  // launched in time, nothing to wait for, at most 10 us
   unexplained,
   count_
@@ -68,5 +69,7 @@ struct Breakdown {
 /// Breakdown of step `step` (0-based) of one rank. Throws std::out_of_range for a step that was not recorded, or for a slice whose `detail` has no entry.
 /// Host causes need host slices: a trace recorded without them leaves such gaps unexplained.
 Breakdown break_down(const Trace& trace, const RankTrace& rank, int step);
+/// Mean of consecutive steps from `first` on: times and counts divided by their number, the gaps of all.
+Breakdown mean_breakdown(const Trace& trace, const RankTrace& rank, int first, int count);
 
 }  // namespace stepcast::trace

@@ -26,6 +26,7 @@ GapCause cause_of(HostState state) {
     case HostState::allocator_flush: return GapCause::allocator_flush;
     case HostState::data_loader: return GapCause::data_loader;
     case HostState::launch_queue_full: return GapCause::launch_queue;
+    case HostState::paused: return GapCause::host_pause;
   }
   return GapCause::unexplained;
 }

@@ -21,7 +21,7 @@ enum class Category : std::uint8_t {
 };
 
 /// Why the host did not issue; told apart because each has another remedy.
-enum class HostState : std::uint8_t { working, rate_limiter, synchronize, device_malloc, allocator_flush, data_loader, launch_queue_full };
+enum class HostState : std::uint8_t { working, rate_limiter, synchronize, device_malloc, allocator_flush, data_loader, launch_queue_full, paused };
 
 enum class Phase : std::uint8_t { none, forward, backward, optimizer };
 
@@ -38,8 +38,8 @@ struct Slice {
   Category category = Category::kernel;
   HostState host_state = HostState::working;
   Phase phase = Phase::none;
-  std::uint8_t step = 0;
   bool recompute = false;
+  std::uint16_t step = 0;
 };
 
 struct MemorySample {
@@ -80,7 +80,7 @@ struct Trace {
   std::vector<RankTrace> ranks;
   std::vector<StepMark> steps;       // all steps of the run, of the first rank
   std::vector<std::string> streams;  // lane number -> stream name
-  std::uint8_t first_recorded_step = 0;
+  std::uint16_t first_recorded_step = 0;
   std::int32_t world_size = 1;
   std::string device_name;
   std::int64_t device_memory_bytes = 0;

@@ -20,7 +20,7 @@ struct Group {
 
 std::array<Group, 4> groups() {
   return {{{"communication", {"all_gather", "reduce_scatter", "all_reduce"}},
-           {"host", {"launch_bound", "launch_latency", "rate_limiter", "synchronize", "launch_queue"}},
+           {"host", {"launch_bound", "launch_latency", "rate_limiter", "synchronize", "launch_queue", "host_pause"}},
            {"data", {"data_loader"}},
            {"memory", {"device_malloc", "allocator_flush"}}}};
 }

@@ -68,6 +68,26 @@ Json assumptions_json(const Report& r) {
   return rows;
 }
 
+Json percentiles_json(const Percentiles& p) { return {{"p10", p.p10}, {"p50", p.p50}, {"p90", p.p90}}; }
+
+Json rank_waits_json(const Report& r) {
+  Json waits = Json::array(), last = Json::array();
+  for (const RankRow& row : r.rank_waits) {
+    waits.push_back(row.collective_wait_s);
+    last.push_back(row.last_share);
+  }
+  const std::int64_t rank = straggler(r);
+  return {{"straggler", rank < 0 ? Json(nullptr) : Json(rank)}, {"collective_wait_s", waits}, {"last_share", last}};
+}
+
+Json seeds_json(const SeedsRow& s) {
+  return {{"first", s.first},
+          {"count", s.step_times_s.size()},
+          {"mean_s", s.mean_s},
+          {"percentiles_s", percentiles_json(s.percentiles_s)},
+          {"step_times_s", s.step_times_s}};
+}
+
 }  // namespace
 
 Json to_json(const Report& r) {
@@ -108,6 +128,10 @@ Json to_json(const Report& r) {
   j["rank_mode"] = r.rank_mode;
   j["steps"] = r.steps;
   j["step_times_s"] = r.step_times_s;
+  j["measured_steps"] = r.measured_steps;
+  j["step_time_percentiles_s"] = ok ? percentiles_json(r.step_time_percentiles_s) : Json(nullptr);
+  if (!r.rank_waits.empty()) j["rank_waits"] = rank_waits_json(r);
+  if (!r.seeds.step_times_s.empty()) j["seeds"] = seeds_json(r.seeds);
   j["phases"] = phases_json(r);
   j["gaps"] = gaps_json(r);
   j["collectives"] = collectives_json(r);

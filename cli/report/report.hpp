@@ -65,6 +65,26 @@ struct OutOfMemoryRow {
   std::vector<Remedy> remedies{};                                           // nearest first
 };
 
+/// Quantiles of step times, by linear interpolation between the sorted values.
+struct Percentiles {
+  double p10 = 0, p50 = 0, p90 = 0;
+};
+Percentiles percentiles(std::vector<double> values);
+
+/// Explicit ranks: how each meets the others in collectives, per measured step.
+struct RankRow {
+  double collective_wait_s = 0;  // between its arrivals and those of the last rank
+  double last_share = 0;         // of the collectives in which somebody waited: those for which it was waited for
+};
+
+/// `run --seeds N`: the step time of each seed.
+struct SeedsRow {
+  std::int64_t first = 0;
+  std::vector<double> step_times_s;
+  double mean_s = 0;
+  Percentiles percentiles_s;
+};
+
 struct ScenarioFacts {
   std::string name, why, model, device, policy, precision, recompute, kernels;
   std::int64_t nodes = 1, gpus_per_node = 1, seq_len = 0, micro_batch = 0, grad_accum = 1, parameters = 0;
@@ -87,6 +107,11 @@ struct Report {
   std::int64_t ranks = 1, steps = 0;
   std::string rank_mode;  // folded, explicit
   std::vector<double> step_times_s;
+  bool mean_of_steps = false;       // steps differ: times are means over the measured steps
+  std::int64_t measured_steps = 1;  // the last ones
+  Percentiles step_time_percentiles_s;
+  std::vector<RankRow> rank_waits;  // by rank; empty unless ranks are explicit
+  SeedsRow seeds;                   // empty unless several were run
   std::vector<PhaseRow> phases;
   std::vector<GapRow> gaps;
   std::vector<CollectiveRow> collectives;
@@ -101,6 +126,9 @@ struct Report {
 /// if that is at least kBoundShare of it; compute otherwise. Sets `bound` and `bound_reason`.
 inline constexpr double kBoundShare = 0.15;
 void set_bound(Report& report);
+
+/// The rank that most collectives waited for, or -1 where nobody waited.
+std::int64_t straggler(const Report& report);
 
 nlohmann::ordered_json to_json(const Report& report);
 

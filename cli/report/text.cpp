@@ -39,6 +39,23 @@ std::string summary(const Report& r) {
   return table.render() + fmt::format("  bound by {}: {}\n", r.bound, r.bound_reason);
 }
 
+std::string spread_text(const Percentiles& p) { return fmt::format("10 %: {}, median {}, 90 %: {}", time_text(p.p10), time_text(p.p50), time_text(p.p90)); }
+
+std::string differences(const Report& r) {
+  std::string text;
+  if (r.mean_of_steps) text += fmt::format("  {} steps: {}\n", r.measured_steps, spread_text(r.step_time_percentiles_s));
+  if (!r.seeds.step_times_s.empty())
+    text += fmt::format("  {} seeds: mean {}, {}\n", r.seeds.step_times_s.size(), time_text(r.seeds.mean_s), spread_text(r.seeds.percentiles_s));
+  if (const std::int64_t rank = straggler(r); rank >= 0) {
+    const auto most = std::max_element(r.rank_waits.begin(), r.rank_waits.end(),
+                                       [](const RankRow& a, const RankRow& b) { return a.collective_wait_s < b.collective_wait_s; });
+    const RankRow& late = r.rank_waits[static_cast<std::size_t>(rank)];
+    text += fmt::format("  {:.0f} % of the collectives that wait for somebody wait for rank {}; it waits {} a step, rank {} waits {}\n", 100 * late.last_share,
+                        rank, time_text(late.collective_wait_s), most - r.rank_waits.begin(), time_text(most->collective_wait_s));
+  }
+  return text.empty() ? "" : "How steps and ranks differ\n" + text;
+}
+
 std::string where_time_goes(const Report& r) {
   const double step = r.step_time_s;
   const auto share = [&](double part) { return step > 0 ? part / step : 0; };
@@ -100,8 +117,9 @@ std::string kernels(const Report& r) {
 
 std::string conventions(const Report& r) {
   std::string text = "How to read it\n";
-  text += fmt::format("  step time: between the ends of the optimizer of the last two of {} steps; {} rank{}, {}\n", r.steps, r.ranks, r.ranks == 1 ? "" : "s",
-                      r.rank_mode);
+  const std::string steps = r.mean_of_steps ? fmt::format("mean of the last {} of {} steps", r.measured_steps, r.steps)
+                                            : fmt::format("between the ends of the optimizer of the last two of {} steps", r.steps);
+  text += fmt::format("  step time: {}; {} rank{}, {}\n", steps, r.ranks, r.ranks == 1 ? "" : "s", r.rank_mode);
   if (r.has_peak) {
     const std::string rule = r.flops_convention == "6p"                 ? "6 P, no attention"
                              : r.flops_convention == "causal_attention" ? "6 P + 6 L h s"
@@ -137,7 +155,7 @@ std::string to_text(const Report& r) {
   text += wrapped(headline(r.scenario), 0);
   if (!r.scenario.why.empty()) text += wrapped(r.scenario.why, 2);
   std::vector<std::string> parts;
-  if (r.outcome == "ok") parts = {summary(r), where_time_goes(r), phases(r), collectives(r), memory(r), kernels(r)};
+  if (r.outcome == "ok") parts = {summary(r), differences(r), where_time_goes(r), phases(r), collectives(r), memory(r), kernels(r)};
   else if (r.outcome == "out_of_memory") parts = {out_of_memory_text(r.out_of_memory)};
   else parts = {list("DEADLOCK: who waits for what\n", r.deadlock)};
   parts.insert(parts.end(), {list("Warnings\n", r.warnings), r.outcome == "ok" ? conventions(r) : "", assumptions(r)});

@@ -255,7 +255,7 @@ TEST_CASE("out of memory is a result: exit code 4, with the request that failed"
     CHECK_MESSAGE(has(text, part), part);
 }
 
-TEST_CASE("a loader that can't keep up is told, and a slow one waits for data") {
+TEST_CASE("a loader that can't keep up sets the pace, evenly") {
   const Place place;
   const std::string slow = "run 7b-32xa100 --set '/loader/batch_time=30 s' --set /loader/workers=2 --set /loader/prefetch_factor=1";
   const Outcome r = place.run(slow + " --set /run/steps=9 --json");
@@ -263,7 +263,24 @@ TEST_CASE("a loader that can't keep up is told, and a slow one waits for data") 
   const Json report = Json::parse(r.out);
   CHECK(report["data_wait_s"].get<double>() > 5);
   CHECK(report["bound"] == "data");
-  CHECK(has(place.run(slow + " --set /run/steps=2").out, "the data loader needs 15 s"));  // the second batch comes with the first
+  CHECK(report["step_time_s"].get<double>() == doctest::Approx(15).epsilon(1e-6));  // two workers, 30 s each
+  const Json other = Json::parse(place.run(slow + " --set /run/steps=6 --json").out);
+  CHECK(other["step_time_s"].get<double>() == doctest::Approx(15).epsilon(1e-6));  // however many steps
+}
+
+TEST_CASE("seeds: the first is the report, all of them are listed; without anything to draw they are refused") {
+  const Place place;
+  const std::string noisy = "run 7b-32xa100 --set /model/layers=2 --set /cluster/nodes=1 --set /run/ranks=explicit --set /run/jitter/rank_speed=0.05 --json";
+  const Json one = Json::parse(place.run(noisy + " --seed 3").out), three = Json::parse(place.run(noisy + " --seed 3 --seeds 3").out);
+  CHECK(one["step_time_s"] == three["step_time_s"]);
+  CHECK(three["seeds"]["first"] == 3);
+  REQUIRE(three["seeds"]["step_times_s"].size() == 3);
+  CHECK(three["seeds"]["step_times_s"][0] == one["step_time_s"]);
+  CHECK(three["seeds"]["step_times_s"][1] == Json::parse(place.run(noisy + " --seed 4").out)["step_time_s"]);
+  CHECK(three["seeds"]["step_times_s"][1] != one["step_time_s"]);
+  const Outcome refused = place.run("run 7b-32xa100 --seeds 3");
+  CHECK(refused.code == 2);
+  CHECK(has(refused.err, "nothing is drawn"));
 }
 
 TEST_CASE("the same scenario gives the same bytes") {

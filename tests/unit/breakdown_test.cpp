@@ -164,6 +164,25 @@ TEST_CASE("a step without device work is all idle") {
   CHECK(out.phases[0].span == us(50));
 }
 
+TEST_CASE("the mean of steps: times and counts divided by their number") {
+  TraceBuilder b;
+  b.phase(Phase::forward).collective(CollectiveKind::all_gather, 0, 30).kernel(30, 100).step_ends(50, 100);
+  b.phase(Phase::forward).collective(CollectiveKind::all_gather, 100, 150).kernel(160, 240).step_ends(150, 240);
+  const auto first = break_down(b.trace(), b.rank(), 0), second = break_down(b.trace(), b.rank(), 1), mean = mean_breakdown(b.trace(), b.rank(), 0, 2);
+  CHECK(mean.begin == first.begin);
+  CHECK(mean.end == second.end);
+  CHECK(mean.total.span == us(120));
+  CHECK(mean.total.compute == us(75));
+  CHECK(mean.total.exposed == us(40));
+  CHECK(mean.total.idle == us(5));
+  CHECK(mean.phases[index(Phase::forward)].compute == us(75));
+  CHECK(mean.exposed_by_kind[0] == us(40));
+  CHECK(mean.gaps.size() == first.gaps.size() + second.gaps.size());
+  REQUIRE(mean.kernels.size() == 1);
+  CHECK(mean.kernels[0].total == us(75));
+  CHECK(mean_breakdown(b.trace(), b.rank(), 1, 1).total.compute == second.total.compute);
+}
+
 TEST_CASE("every cause has a name of its own") {
   for (std::size_t i = 0; i < static_cast<std::size_t>(GapCause::count_); ++i) {
     for (std::size_t j = 0; j < i; ++j) CHECK(std::string(name(static_cast<GapCause>(i))) != name(static_cast<GapCause>(j)));
@@ -180,7 +199,7 @@ TEST_CASE("the identities hold for 300 random traces of three steps, in any orde
       const int calls = pick(30);
       for (int i = 0; i < calls; ++i) {
         b.phase(static_cast<Phase>(pick(4)));
-        if (pick(4) == 0) b.wait(static_cast<HostState>(1 + pick(6)), host, host + pick(20)), host += 20;
+        if (pick(4) == 0) b.wait(static_cast<HostState>(1 + pick(7)), host, host + pick(20)), host += 20;
         if (pick(5) != 0) b.launch(host, host + pick(6));
         host += 6;
         const int lane = pick(4);

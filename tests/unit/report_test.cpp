@@ -55,6 +55,47 @@ TEST_CASE("the bound is the group of gaps that takes most of the step, from 15 %
   CHECK(r.bound == "memory");
 }
 
+TEST_CASE("percentiles lie between sorted values") {
+  const Percentiles p = percentiles({4, 1, 3, 2, 5});
+  CHECK(p.p10 == doctest::Approx(1.4));
+  CHECK(p.p50 == 3);
+  CHECK(p.p90 == doctest::Approx(4.6));
+  CHECK(percentiles({7}).p90 == 7);
+}
+
+TEST_CASE("the straggler is the rank that most collectives waited for; the report says how long the others wait") {
+  Report r = sample();
+  CHECK(straggler(r) == -1);
+  CHECK(!has(to_text(r), "How steps and ranks differ"));
+  r.rank_waits = {{0.3, 0.1}, {0.02, 0.8}, {0.25, 0.1}};
+  CHECK(straggler(r) == 1);
+  const auto j = to_json(r);
+  CHECK(j["rank_waits"]["straggler"] == 1);
+  CHECK(j["rank_waits"]["collective_wait_s"].size() == 3);
+  CHECK(has(to_text(r), "80 % of the collectives that wait for somebody wait for rank 1; it waits 20.00 ms a step, rank 0 waits 300.0 ms"));
+  r.rank_waits = {{0, 0}, {0, 0}};
+  CHECK(straggler(r) == -1);
+  CHECK(to_json(r)["rank_waits"]["straggler"].is_null());
+}
+
+TEST_CASE("where steps differ the report says of how many the time is the mean, and how seeds differ") {
+  Report r = sample();
+  r.steps = 12;
+  r.mean_of_steps = true;
+  r.measured_steps = 10;
+  r.step_time_percentiles_s = {1.9, 2.0, 2.2};
+  r.seeds = {0, {2.0, 2.1}, 2.05, {2.01, 2.05, 2.09}};
+  const std::string text = to_text(r);
+  CHECK(has(text, "10 steps: 10 %: 1.900 s, median 2.000 s, 90 %: 2.200 s"));
+  CHECK(has(text, "2 seeds: mean 2.050 s"));
+  CHECK(has(text, "mean of the last 10 of 12 steps"));
+  const auto j = to_json(r);
+  CHECK(j["measured_steps"] == 10);
+  CHECK(j["step_time_percentiles_s"]["p90"] == 2.2);
+  CHECK(j["seeds"]["count"] == 2);
+  CHECK(j["seeds"]["percentiles_s"]["p50"] == 2.05);
+}
+
 TEST_CASE("JSON holds every field of the contract; times are null unless the run went through") {
   Report r = sample();
   const auto j = to_json(r);

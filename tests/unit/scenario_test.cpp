@@ -56,7 +56,13 @@ TEST_CASE("the resolved scenario reads back equal and byte for byte") {
       {"/policy/sharding=SHARD_GRAD_OP", "/policy/backward_prefetch=NONE", "/policy/no_sync=true", "/batch/grad_accum=4", "/policy/blocks_per_unit=2"},
       {"/recompute/mode=full", "/recompute/early_stop=false", "/kernels/set=pytorch-compile", "/kernels/attention=unfused", "/kernels/loss=fused"},
       {"/precision/param=fp16", "/precision/reduce=fp32", "/optimizer/implementation=fused", "/optimizer/clip_grad_norm=false"},
-      {"/loader/batch_time=12.5 ms", "/loader/workers=0", "/host/scale=1.37", "/host/launch_queue_depth=16"},
+      {"/loader/batch_time=12.5 ms", "/loader/workers=0", "/host/scale=1.37", "/host/launch_queue_depth=16", "/host/sync_each_step=true"},
+      {"/loader/pin_memory=false", "/loader/non_blocking=false", "/loader/sample_bytes=600 kB", "/host/gc_period=20 s", "/host/gc_pause=0.25 s",
+       "/host/gc_synchronised=true"},
+      {"/run/ranks=explicit",
+       "/run/jitter={\"kernel\": 0.02, \"host\": 0.1, \"collective\": 0.05, \"rank_speed\": 0.01, \"pause_period\": \"1 s\", \"pause\": \"10 ms\"}",
+       "/loader/batch_time=1 s", "/loader/batch_time_spread=0.3",
+       "/run/slow_ranks=[{\"rank\": 3, \"compute_scale\": 1.2}, {\"rank\": 31, \"host_scale\": 2, \"nic_scale\": 1.5}]"},
       {"/model/preset=gpt2-xl", "/batch/seq_len=1024"},
   };
   for (const auto& sets : variants) {
@@ -181,10 +187,32 @@ TEST_CASE("sizes whose products would overflow are refused") {
   CHECK(refusal({"/batch/seq_len=4194304", "/kernels/attention=unfused", "/model/heads=4096"}).find("attention scores") != std::string::npos);
 }
 
+TEST_CASE("settings of ranks that differ are refused where they would do nothing or can't be") {
+  const auto refused = [](const std::vector<std::string>& sets, const char* words) {
+    CHECK_MESSAGE(refusal(sets).find(words) != std::string::npos, refusal(sets));
+  };
+  refused({"/run/jitter/kernel=0.1"}, "/run/ranks: \"folded\" lets one rank stand for all, and random draws differ from rank to rank");
+  refused({"/loader/batch_time=1 s", "/loader/batch_time_spread=0.1"}, "/run/ranks: ");
+  refused({"/host/gc_period=1 s", "/host/gc_pause=0.1 s"}, "/run/ranks: ");
+  refused({"/run/slow_ranks=[{\"rank\": 0}]"}, "/run/slow_ranks makes some slower");
+  refused({"/run/ranks=explicit", "/run/slow_ranks=[{\"rank\": 32}]"}, "/run/slow_ranks: rank 32 is not among the 32 ranks");
+  refused({"/run/ranks=explicit", "/run/slow_ranks=[{\"rank\": 1}, {\"rank\": 1}]"}, "names rank 1 twice");
+  refused({"/run/ranks=explicit", "/run/slow_ranks=[{\"compute_scale\": 2}]"}, "/run/slow_ranks/0/rank");
+  refused({"/run/ranks=explicit", "/run/slow_ranks=[{\"rank\": 1, \"compute_scal\": 2}]"}, "did you mean \"compute_scale\"");
+  refused({"/run/ranks=explicit", "/cluster/nodes=1", "/run/slow_ranks=[{\"rank\": 1, \"nic_scale\": 2}]"}, "nic_scale has no effect");
+  refused({"/loader/batch_time_spread=0.1"}, "/loader/batch_time_spread: spreads a batch time of zero");
+  refused({"/host/gc_period=1 s"}, "/host/gc_pause: is missing");
+  refused({"/host/gc_pause=1 s"}, "/host/gc_period: is missing");
+  refused({"/host/gc_pause=1 s", "/host/gc_period=1 s"}, "/host/gc_pause: must be below /host/gc_period");
+  refused({"/host/gc_pause=1 ps", "/host/gc_period=1 us", "/host/gc_synchronised=true"}, "/host/gc_period: must be at least 1 ms");
+  refused({"/host/gc_synchronised=true"}, "has no collections to synchronise");
+  refused({"/fixed_costs={}", "/loader/batch_time=1 s"}, "/loader: has no effect on fixed costs");
+  refused({"/fixed_costs={}", "/run/ranks=explicit", "/run/jitter/host=0.1"}, "/run/jitter: does not go with fixed costs");
+}
+
 TEST_CASE("what is not supported yet is refused, never ignored") {
-  const std::vector<std::string> future = {"/policy/framework=zero1",  "/policy/framework=zero3",   "/policy/cpu_offload=true", "/kernels/set=native",
-                                           "/precision/param=fp8",     "/model/experts=8",          "/model/positions=alibi",   "/model/sliding_window=4096",
-                                           "/loader/pin_memory=false", "/loader/non_blocking=false"};
+  const std::vector<std::string> future = {"/policy/framework=zero1", "/policy/framework=zero3", "/policy/cpu_offload=true", "/kernels/set=native",
+                                           "/precision/param=fp8",    "/model/experts=8",        "/model/positions=alibi",   "/model/sliding_window=4096"};
   for (const std::string& set : future) {
     CAPTURE(set);
     CHECK(refusal({set}).find("not supported yet") != std::string::npos);
