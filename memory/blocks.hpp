@@ -2,7 +2,6 @@
 // docs/caching_allocator.md, "Blocks"; test: tests/property/allocator_property_test.cpp.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -10,19 +9,18 @@
 
 namespace stepcast::memory {
 
-struct Block {
+/// One cache line: a malloc or free looks at a block and its neighbours, in no order that the hardware could foresee.
+struct alignas(64) Block {
   std::int64_t size = 0;
   std::int64_t requested = 0;  // bytes before rounding, while handed out
   std::uint64_t address = 0;
-  std::uint64_t uses = 0;                               // bit s: record_stream named stream s
-  std::int64_t freed_at = 0;                            // large-pool lookups when it entered its free list: the clock of garbage collection
-  BlockId prev = kNoBlock, next = kNoBlock;             // neighbours in the segment
-  std::array<BlockId, 2> children{kNoBlock, kNoBlock};  // before and after it, in the tree of a free list
-  std::uint16_t list = 0;                               // free list that it belongs to: 2 * stream + (small pool)
-  std::uint8_t events = 0;                              // outstanding events of a deferred free, one per stream at most
+  std::uint64_t uses = 0;                    // bit s: record_stream named stream s
+  std::int64_t freed_at = 0;                 // large-pool lookups when it entered its free list: the clock of garbage collection
+  BlockId prev = kNoBlock, next = kNoBlock;  // neighbours in the segment
+  std::uint16_t list = 0;                    // free list that it belongs to: 2 * stream + (small pool)
+  std::uint8_t events = 0;                   // outstanding events of a deferred free, one per stream at most
   BlockState state = BlockState::free;
 
-  [[nodiscard]] BlockId* child(bool after) { return &children[after ? 1 : 0]; }
   [[nodiscard]] bool is_split() const { return (prev & next) != kNoBlock; }
 };
 

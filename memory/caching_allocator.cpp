@@ -127,6 +127,7 @@ CachingAllocator::CachingAllocator(const Settings& settings, std::int64_t device
   if (device_bytes < 0 || device_bytes > kMaxBytes) throw InputError("allocator settings", "", "device memory must be between 0 and 1 PiB");
   if (streams < 1 || streams > kMaxStreams) throw InputError("allocator settings", "", "the number of streams must be between 1 and 64");
   state_ = std::make_unique<State>(settings, device_bytes, streams, events);
+  statistics_ = &state_->heap.statistics;
 }
 
 CachingAllocator::~CachingAllocator() = default;
@@ -174,8 +175,6 @@ void CachingAllocator::record_stream(BlockId id, int stream) {
 }
 
 void CachingAllocator::empty_cache() { state_->flush(); }
-
-const Statistics& CachingAllocator::statistics() const { return state_->heap.statistics; }
 
 std::uint64_t CachingAllocator::address(BlockId block) const { return state_->heap.blocks[block].address; }
 

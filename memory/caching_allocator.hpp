@@ -85,7 +85,7 @@ class CachingAllocator {
   /// torch.cuda.empty_cache(): takes every outstanding event as done and gives back all that is wholly free. Drain the device first.
   void empty_cache();
 
-  [[nodiscard]] const Statistics& statistics() const;
+  [[nodiscard]] const Statistics& statistics() const { return *statistics_; }
   /// A number that is stable while the block lives and orders blocks like their addresses; for traces.
   [[nodiscard]] std::uint64_t address(BlockId block) const;
   /// Every block in address order, for memory maps, explanations of an out-of-memory and tests.
@@ -94,6 +94,7 @@ class CachingAllocator {
  private:
   struct State;
   std::unique_ptr<State> state_;
+  const Statistics* statistics_;  // inside of the state; asked for at every call
 };
 
 }  // namespace stepcast::memory

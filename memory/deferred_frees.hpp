@@ -2,6 +2,7 @@
 // docs/caching_allocator.md, "Deferred frees"; test: tests/unit/caching_allocator_test.cpp.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,16 +17,17 @@ class DeferredFrees {
 
   void push(int stream, std::uint64_t event, BlockId block) {
     queues_[static_cast<std::size_t>(stream)].waiting.push_back({event, block});
-    ++outstanding_;
+    filled_ |= std::uint64_t{1} << stream;
   }
 
   /// Calls `on_done(block)` for each finished event. A queue stops at its first unfinished one.
   template <class OnDone>
   void poll(const EventSource& events, const OnDone& on_done) {
-    if (outstanding_ == 0) return;
-    for (std::size_t s = 0; s < queues_.size(); ++s) {
-      Queue& queue = queues_[s];
-      while (!queue.empty() && events.done(static_cast<int>(s), queue.front().event)) on_done(pop(queue));
+    for (std::uint64_t rest = filled_; rest != 0; rest &= rest - 1) {
+      const int stream = std::countr_zero(rest);
+      Queue& queue = queues_[static_cast<std::size_t>(stream)];
+      while (!queue.empty() && events.done(stream, queue.front().event)) on_done(pop(queue));
+      if (queue.empty()) filled_ &= ~(std::uint64_t{1} << stream);
     }
   }
 
@@ -35,6 +37,7 @@ class DeferredFrees {
     for (Queue& queue : queues_) {
       while (!queue.empty()) on_done(pop(queue));
     }
+    filled_ = 0;
   }
 
  private:
@@ -52,7 +55,6 @@ class DeferredFrees {
   BlockId pop(Queue& queue) {
     const BlockId block = queue.front().block;
     ++queue.head;
-    --outstanding_;
     if (queue.empty() || queue.head >= kCompactFrom) compact(queue);
     return block;
   }
@@ -66,7 +68,7 @@ class DeferredFrees {
 
   static constexpr std::size_t kCompactFrom = 64;
   std::vector<Queue> queues_;
-  std::size_t outstanding_ = 0;
+  std::uint64_t filled_ = 0;  // bit s: queue s is not empty
 };
 
 }  // namespace stepcast::memory

@@ -1,92 +1,68 @@
-// Treap operations on the blocks' own links. Rules: docs/caching_allocator.md, "Best fit". Test: tests/property/free_list_test.cpp.
+// Search and moves in the bins. Rules: docs/caching_allocator.md, "Best fit". Test: tests/property/free_list_test.cpp.
 #include "memory/free_list.hpp"
+
+#include <algorithm>
+#include <iterator>
 
 namespace stepcast::memory {
 namespace {
 
-/// Place in the order, copied out of the block: the links are written while it is compared.
-struct Key {
-  std::int64_t size;
-  std::uint64_t address;
-  explicit Key(const Block& block) : size(block.size), address(block.address) {}
-  [[nodiscard]] bool before(const Block& other) const { return size != other.size ? size < other.size : address < other.address; }
-};
-
-/// Heap order of the treap: a fixed mixing of the id serves as its random draw, so that runs repeat exactly.
-bool above(BlockId a, BlockId b) {
-  constexpr std::uint32_t kGolden = 0x9e3779b9;  // 2^32 / golden ratio
-  return a * kGolden > b * kGolden;
-}
-
-void append_sorted(const Blocks& blocks, BlockId root, std::vector<BlockId>& into) {
-  if (root == kNoBlock) return;
-  append_sorted(blocks, blocks[root].children[0], into);
-  into.push_back(root);
-  append_sorted(blocks, blocks[root].children[1], into);
-}
+constexpr unsigned kAddressBits = 54, kIdBits = 32;
+static_assert((kMaxBytes / kMinBlockBytes) >> (128 - kAddressBits - kIdBits) == 0, "the largest size fits above address and id");
 
 }  // namespace
 
-void FreeList::insert(Blocks& blocks, BlockId id) {
-  const Key key(blocks[id]);
-  const std::size_t bin = size_bin(key.size);
-  filled_[bin / 64] |= std::uint64_t{1} << bin % 64;
-  BlockId* link = &roots_[bin];
-  while (*link != kNoBlock && above(*link, id)) link = blocks[*link].child(!key.before(blocks[*link]));
-  // The subtree found there is split into what comes before and after the new block.
-  BlockId rest = *link;
-  *link = id;
-  BlockId* left = blocks[id].child(false);
-  BlockId* right = blocks[id].child(true);
-  while (rest != kNoBlock) {
-    if (key.before(blocks[rest])) {
-      *right = rest;
-      right = blocks[rest].child(false);
-      rest = *right;
-    } else {
-      *left = rest;
-      left = blocks[rest].child(true);
-      rest = *left;
-    }
-  }
-  *left = *right = kNoBlock;
+FreeList::Key FreeList::key_of(const Block& block, BlockId id) {
+  const Key size = static_cast<std::uint64_t>(block.size) / kMinBlockBytes, address = block.address / kMinBlockBytes;
+  return size << (kAddressBits + kIdBits) | address << kIdBits | id;
 }
 
-void FreeList::erase(Blocks& blocks, BlockId id) {
-  const Key key(blocks[id]);
-  const std::size_t bin = size_bin(key.size);
-  BlockId* link = &roots_[bin];
-  while (*link != id) link = blocks[*link].child(!key.before(blocks[*link]));
-  BlockId left = blocks[id].children[0];
-  BlockId right = blocks[id].children[1];
-  while (left != kNoBlock && right != kNoBlock) {
-    if (above(left, right)) {
-      *link = left;
-      link = blocks[left].child(true);
-      left = *link;
-    } else {
-      *link = right;
-      link = blocks[right].child(false);
-      right = *link;
-    }
-  }
-  *link = left != kNoBlock ? left : right;
-  if (roots_[bin] == kNoBlock) filled_[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
+/// How many keys of the bin are at least `key`: it comes behind them. Looks at the end of the array first.
+std::size_t FreeList::place_of(const Bin& bin, Key key) {
+  constexpr std::size_t kNear = 8;
+  std::size_t place = bin.size();
+  for (const std::size_t stop = place - std::min(place, kNear); place > stop; --place)
+    if (bin[place - 1] >= key) return place;
+  const auto at_least = [key](Key other) { return other >= key; };
+  return static_cast<std::size_t>(std::partition_point(bin.begin(), bin.begin() + static_cast<std::ptrdiff_t>(place), at_least) - bin.begin());
 }
 
-BlockId FreeList::best_fit(const Blocks& blocks, std::int64_t size) const {
-  const std::size_t bin = size <= kMaxBytes ? size_bin(size) : kBins;
-  BlockId best = kNoBlock;
-  for (BlockId id = bin < kBins ? roots_[bin] : kNoBlock; id != kNoBlock;) {
-    const bool fits = blocks[id].size >= size;
-    if (fits) best = id;
-    id = blocks[id].children[fits ? 0 : 1];
+FreeList::Bin& FreeList::open(std::size_t index) {
+  constexpr std::size_t kFirstRoom = 8;
+  if (slots_[index] == 0) {
+    slots_[index] = static_cast<std::uint16_t>(bins_.size());
+    bins_.emplace_back().reserve(kFirstRoom);
   }
-  if (best != kNoBlock) return best;
-  const std::size_t next = next_filled_bin(bin + 1);
-  if (next >= kBins) return kNoBlock;
-  for (BlockId id = roots_[next]; id != kNoBlock; id = blocks[id].children[0]) best = id;
-  return best;
+  return bins_[slots_[index]];
+}
+
+void FreeList::insert(const Block& block, BlockId id) {
+  const Key key = key_of(block, id);
+  const std::size_t index = size_bin(block.size);
+  filled_[index / 64] |= std::uint64_t{1} << index % 64;
+  Bin& bin = open(index);
+  if (bin.empty() || bin.back() >= key) bin.push_back(key);
+  else bin.insert(bin.begin() + static_cast<std::ptrdiff_t>(place_of(bin, key)), key);
+}
+
+void FreeList::erase(const Block& block, BlockId id) {
+  const Key key = key_of(block, id);
+  const std::size_t index = size_bin(block.size);
+  Bin& bin = bins_[slots_[index]];
+  if (bin.back() == key) bin.pop_back();
+  else bin.erase(bin.begin() + static_cast<std::ptrdiff_t>(place_of(bin, key)) - 1);
+  if (bin.empty()) filled_[index / 64] &= ~(std::uint64_t{1} << index % 64);
+}
+
+BlockId FreeList::best_fit(std::int64_t size) const {
+  if (size > kMaxBytes) return kNoBlock;
+  const std::int64_t rounded = round_up(size, kMinBlockBytes);
+  const std::size_t index = size_bin(rounded);
+  const Bin& near = bin(index);
+  const Key key = key_of({.size = rounded}, 0);
+  if (!near.empty() && near.front() >= key) return static_cast<BlockId>(near[place_of(near, key) - 1]);
+  const std::size_t next = next_filled_bin(index + 1);
+  return next < kBins ? static_cast<BlockId>(bin(next).back()) : kNoBlock;
 }
 
 std::size_t FreeList::next_filled_bin(std::size_t from) const {
@@ -100,9 +76,10 @@ std::size_t FreeList::next_filled_bin(std::size_t from) const {
   return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
 }
 
-std::vector<BlockId> FreeList::sorted(const Blocks& blocks) const {
+std::vector<BlockId> FreeList::sorted() const {
   std::vector<BlockId> all;
-  for (const BlockId root : roots_) append_sorted(blocks, root, all);
+  for (std::size_t index = next_filled_bin(0); index < kBins; index = next_filled_bin(index + 1))
+    std::transform(bin(index).rbegin(), bin(index).rend(), std::back_inserter(all), [](Key key) { return static_cast<BlockId>(key); });
   return all;
 }
 

@@ -28,7 +28,7 @@ void Heap::release_segment(BlockId id) {
 
 void Heap::unlist(BlockId id) {
   const Block& block = blocks[id];
-  lists_[block.list].erase(blocks, id);
+  lists_[block.list].erase(block, id);
   if (block.is_split() && !expandable_) statistics.inactive_split -= block.size;
 }
 
@@ -36,7 +36,7 @@ void Heap::enlist(BlockId id) {
   Block& block = blocks[id];
   block.state = BlockState::free;
   block.freed_at = lookups;
-  lists_[block.list].insert(blocks, id);
+  lists_[block.list].insert(block, id);
   if (block.is_split() && !expandable_) statistics.inactive_split += block.size;
 }
 

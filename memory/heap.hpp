@@ -28,9 +28,9 @@ class Heap {
   /// A block that is handed out or pending becomes free: merges with free neighbours.
   void give_back(BlockId id);
 
-  [[nodiscard]] BlockId best_fit(std::uint16_t list, std::int64_t size) const { return lists_[list].best_fit(blocks, size); }
+  [[nodiscard]] BlockId best_fit(std::uint16_t list, std::int64_t size) const { return lists_[list].best_fit(size); }
   /// The free blocks of a list, smallest first.
-  [[nodiscard]] std::vector<BlockId> free_blocks(std::uint16_t list) const { return lists_[list].sorted(blocks); }
+  [[nodiscard]] std::vector<BlockId> free_blocks(std::uint16_t list) const { return lists_[list].sorted(); }
   [[nodiscard]] std::uint16_t lists() const { return static_cast<std::uint16_t>(lists_.size()); }
   /// Addresses are never reused.
   std::uint64_t reserve_addresses(std::int64_t bytes);

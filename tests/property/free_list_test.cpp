@@ -33,19 +33,19 @@ void compare_at_random(std::uint32_t seed, std::int64_t distinct_sizes, std::int
   for (int i = 0; i < 4000; ++i) {
     if (draw(5) < 3) {
       const std::int64_t size = (draw(distinct_sizes) + 1) * unit;
-      const auto address = static_cast<std::uint64_t>(draw(1 << 30)) * 4000 + static_cast<std::uint64_t>(i);
+      const auto address = static_cast<std::uint64_t>(draw(1 << 30)) * (std::uint64_t{4096} * 512) + static_cast<std::uint64_t>(i) * 512;
       const BlockId id = blocks.add({.size = size, .address = address});
-      list.insert(blocks, id);
+      list.insert(blocks[id], id);
       ordered.emplace(size, address, id);
     } else if (!ordered.empty()) {
       const auto at = std::next(ordered.begin(), draw(static_cast<std::int64_t>(ordered.size())));
-      list.erase(blocks, std::get<2>(*at));
+      list.erase(blocks[std::get<2>(*at)], std::get<2>(*at));
       blocks.drop(std::get<2>(*at));
       ordered.erase(at);
     }
     const std::int64_t wanted = (draw(distinct_sizes + 2) + 1) * unit;
-    REQUIRE(list.best_fit(blocks, wanted) == best(ordered, wanted));
-    if (i % 100 == 0) REQUIRE(list.sorted(blocks) == ids(ordered));
+    REQUIRE(list.best_fit(wanted) == best(ordered, wanted));
+    if (i % 100 == 0) REQUIRE(list.sorted() == ids(ordered));
   }
 }
 
@@ -68,10 +68,10 @@ TEST_CASE("size bins rise with the size and hold one size only below 8 KiB") {
 TEST_CASE("an empty list fits nothing, nor does a size beyond every block") {
   Blocks blocks;
   FreeList list;
-  CHECK(list.best_fit(blocks, 512) == kNoBlock);
+  CHECK(list.best_fit(512) == kNoBlock);
   const BlockId id = blocks.add({.size = 1024, .address = 4096});
-  list.insert(blocks, id);
-  CHECK(list.best_fit(blocks, 1536) == kNoBlock);
-  CHECK(list.best_fit(blocks, kMaxBytes + 512) == kNoBlock);
-  CHECK(list.best_fit(blocks, 1024) == id);
+  list.insert(blocks[id], id);
+  CHECK(list.best_fit(1536) == kNoBlock);
+  CHECK(list.best_fit(kMaxBytes + 512) == kNoBlock);
+  CHECK(list.best_fit(1024) == id);
 }
