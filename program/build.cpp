@@ -27,6 +27,8 @@ std::vector<Range> build_steps(Builder& builder, Framework& framework, int steps
   std::vector<BuiltStep> built;
   std::vector<Range> ranges;
   auto state = framework.carried();
+  constexpr std::size_t kRoom = std::size_t{1} << 17;  // ops of nearly every program; growing would copy, and memory that is not touched costs nothing
+  builder.reserve(kRoom, kRoom);
   for (int i = 0; i < steps; ++i) {
     auto step = std::find_if(built.begin(), built.end(), [&](const BuiltStep& known) { return known.before == state; });
     if (step == built.end()) {

@@ -13,6 +13,7 @@ namespace {
 /// Work left at full speed after running from `updated` to `now`.
 SimTime left(SimTime remaining, SimTime updated, SimTime now, double speed) {
   const SimTime elapsed = now - updated;
+  if (elapsed == SimTime{}) return remaining;
   const SimTime done = speed == 1.0 ? elapsed : to_sim_time(to_seconds(elapsed) * speed);
   return std::max(remaining - done, SimTime{});
 }
@@ -132,9 +133,10 @@ void Engine::end_kernel(Rank& rank, std::uint32_t s) {
 
 /// The kernel at the head of a stream as a flow: a collective slows it by its own ratio, and it takes its share of the DRAM.
 Flow Engine::kernel_flow(Rank& rank, std::uint32_t s) const {
-  const PriceList::Kernel& price = prices_.kernels[rank.program->ops[rank.streams[s].queue.front().op].id];
+  const std::uint32_t id = rank.program->ops[rank.streams[s].queue.front().op].id;
+  const PriceList::Kernel& price = prices_.kernels[id];
   Flow flow;
-  flow.limit = rank.active_collectives > 0 ? 1 / (1 + price.nccl_slowdown) : 1;
+  flow.limit = rank.active_collectives > 0 ? slow_kernels_[id].speed : 1;
   flow.demand[static_cast<std::size_t>(Resource::dram)] = price.dram_share;
   flow.demand[static_cast<std::size_t>(Resource::processors)] = price.processor_share;
   return flow;
@@ -165,7 +167,22 @@ void Engine::set_speed(Rank& rank, std::uint32_t s, double speed) {
   stream.remaining = left(stream.remaining, stream.updated, now_, stream.speed);
   stream.updated = now_;
   stream.speed = speed;
-  stream.order = queue_.push(end_time(now_, stream.remaining, speed), EventKind::kernel_end, rank.index * static_cast<std::uint32_t>(program::kStreams) + s);
+  stream.order = queue_.push(kernel_end(rank, stream), EventKind::kernel_end, rank.index * static_cast<std::uint32_t>(program::kStreams) + s);
+}
+
+void Engine::price_slow_kernels() {
+  slow_kernels_.reserve(prices_.kernels.size());
+  for (const PriceList::Kernel& price : prices_.kernels) {
+    const double speed = 1 / (1 + price.nccl_slowdown);
+    slow_kernels_.push_back({speed, end_time(SimTime{}, price.alone, speed)});
+  }
+}
+
+SimTime Engine::kernel_end(const Rank& rank, Stream& stream) const {
+  const std::uint32_t id = rank.program->ops[stream.queue.front().op].id;
+  const SlowKernel& slow = slow_kernels_[id];
+  if (stream.speed == slow.speed && stream.remaining == prices_.kernels[id].alone) return now_ + slow.duration;
+  return end_time(now_, stream.remaining, stream.speed);
 }
 
 std::uint32_t Engine::group_of(const Rank& rank, program::Communicator communicator) const {

@@ -34,6 +34,12 @@ struct Group {
   std::uint64_t retimed = 0;  // stamp of the last look at its speed
 };
 
+/// A kernel next to a collective, with the DRAM to itself: what nearly every kernel of a sharded step becomes, worked out once.
+struct SlowKernel {
+  double speed = 1;
+  SimTime duration{};
+};
+
 class Engine {
  public:
   Engine(std::span<const program::Program* const> programs, const PriceList& prices, const Options& options);
@@ -77,6 +83,8 @@ class Engine {
   [[nodiscard]] Flow kernel_flow(Rank& rank, std::uint32_t stream) const;
   void retime_kernels(Rank& rank);
   void set_speed(Rank& rank, std::uint32_t stream, double speed);
+  void price_slow_kernels();
+  [[nodiscard]] SimTime kernel_end(const Rank& rank, Stream& stream) const;
   void retime_collectives(const Group& changed);
   [[nodiscard]] double collective_speed(const Rank& rank, std::uint32_t group) const;
   void set_group_speed(std::uint32_t group, double speed);
@@ -95,7 +103,8 @@ class Engine {
   Variation variation_;
   EventQueue queue_;
   SimTime now_{};
-  std::deque<Rank> ranks_;  // never moved: a rank's allocator watches its streams
+  std::deque<Rank> ranks_;                // never moved: a rank's allocator watches its streams
+  std::vector<SlowKernel> slow_kernels_;  // by Program::kernels
   std::vector<Group> groups_;
   std::array<std::vector<std::uint32_t>, program::kCommunicators> group_index_;  // rank -> group
   Recorder recorder_;

@@ -242,7 +242,7 @@ bool Engine::charge_allocation(Rank& rank, const memory::Outcome& outcome) {
 void Engine::release(Rank& rank, const Op& op) {
   Memory& memory = *rank.memory;
   const memory::BlockId block = memory.blocks[op.id];
-  const std::uint64_t address = memory.allocator.address(block);
+  const std::uint64_t address = recorded(rank) ? memory.allocator.address(block) : 0;
   memory.allocator.free(block);
   memory.by_owner[static_cast<std::size_t>(program_.buffers[op.id].owner)] -= memory.sizes[op.id];
   memory.blocks[op.id] = memory::kNoBlock;

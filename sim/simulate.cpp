@@ -23,6 +23,7 @@ Engine::Engine(std::span<const program::Program* const> programs, const PriceLis
   result_.step_end.resize(program_.steps.size());
   unfinished_ = static_cast<std::uint32_t>(options.ranks);
   make_groups();
+  price_slow_kernels();
 }
 
 /// Shard groups (and their parts) are consecutive ranks, replica groups the ranks at equal places in their shard groups. A folded rank is alone in each of its groups.
