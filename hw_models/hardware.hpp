@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ struct Constant {
   double value = 0;
   std::string source;
   Origin origin = Origin::assumed;
+  std::optional<double> spread{};  // standard deviation of log(value), i.e. about the relative one, where it is known
 };
 
 /// A named set of constants, e.g. one GPU type. The names that each kind of profile must have are listed in profile_json.cpp; a missing or unknown one is an error.

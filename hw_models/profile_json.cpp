@@ -25,6 +25,7 @@ Constant read_constant(Reader reader, const ConstantRule& rule) {
   constant.value = rule.dimension ? reader.si("value", *rule.dimension, limits) : reader.number("value", limits);
   constant.origin = reader.enumeration("kind", kOrigins);
   constant.source = reader.text("source");
+  if (double spread = 0; reader.maybe("spread", spread, {0, 10})) constant.spread = spread;
   reader.finish();
   return constant;
 }
@@ -71,7 +72,7 @@ void check_complete(const Profile& profile, Describes describes, const std::stri
 ProfileFile parse_profile(std::string_view text, const std::string& file, const PartText& part_text) {
   const Json json = parse_json(text, file);
   Reader reader(json, file);
-  if (reader.text("schema") != "stepcast.hardware/1") reader.fail("schema", "unknown schema", "this version reads stepcast.hardware/1");
+  if (reader.text("schema") != kProfileSchema) reader.fail("schema", "unknown schema", std::string("this version reads ") + kProfileSchema);
   ProfileFile result;
   result.profile.name = reader.text("name");
   result.describes = reader.enumeration("describes", kDescribes);

@@ -11,6 +11,8 @@
 
 namespace stepcast::hw {
 
+inline constexpr const char* kProfileSchema = "stepcast.hardware/1";
+
 /// One constant of a profile. `dimension` is absent for ratios and counts, which are bare numbers. Limits in SI units, inclusive.
 struct ConstantRule {
   std::string_view name;

@@ -41,7 +41,16 @@ std::string listing(const std::vector<std::string>& names) {
   return text;
 }
 
+constexpr std::size_t kMaxProfileBytes = std::size_t{4} << 20;
+
+Profile parse_as(std::string_view text, const std::string& file, Describes wanted, const std::string& what) {
+  ProfileFile result = parse(text, file);
+  if (result.describes != wanted) throw InputError(file, "/describes", "a " + what + " is needed here");
+  return std::move(result.profile);
+}
+
 Profile find(std::string_view name, Describes wanted, const std::string& what) {
+  if (is_profile_file(name)) return parse_as(read_text_file(std::string(name), kMaxProfileBytes), std::string(name), wanted, what + " profile");
   for (const EmbeddedFile& file : hardware_files()) {
     if (stem(file.name) != name) continue;
     ProfileFile found = parse(file.text, std::string(file.name));
@@ -51,12 +60,6 @@ Profile find(std::string_view name, Describes wanted, const std::string& what) {
   const std::string near = nearest(name, names);
   throw InputError("hardware", "", "unknown " + what + " \"" + printable(name) + "\"",
                    (near.empty() ? "" : "did you mean " + near + "? ") + ("known: " + listing(names)));
-}
-
-Profile parse_as(std::string_view text, const std::string& file, Describes wanted, const std::string& what) {
-  ProfileFile result = parse(text, file);
-  if (result.describes != wanted) throw InputError(file, "/describes", "a " + what + " is needed here");
-  return std::move(result.profile);
 }
 
 void replace(Profile& profile, std::string_view key, std::optional<double> value) {
@@ -112,6 +115,8 @@ void check_links(const Cluster& cluster, const ClusterOverrides& overrides) {
 std::optional<double> si(const std::optional<BytesPerSecond>& rate) { return rate ? std::optional(rate->si()) : std::nullopt; }
 
 }  // namespace
+
+bool is_profile_file(std::string_view name) { return name.ends_with(kSuffix); }
 
 std::vector<std::string> gpu_names() { return names_of(Describes::gpu); }
 std::vector<std::string> node_names() { return names_of(Describes::node); }

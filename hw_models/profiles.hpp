@@ -16,9 +16,11 @@ namespace stepcast::hw {
 std::vector<std::string> gpu_names();
 std::vector<std::string> node_names();
 
-/// The profile of that name. Throws InputError with the nearest name.
+/// The profile of that name, or in the file of that name if it ends with ".json". Throws InputError, with the nearest name.
 Profile gpu_profile(std::string_view name);
 Profile node_profile(std::string_view name);
+/// Whether a name means a file: it ends with ".json".
+bool is_profile_file(std::string_view name);
 
 /// Reads a profile's text (format of data/*.json); its "include" names may be compiled-in parts. Throws InputError.
 Profile parse_gpu_profile(std::string_view text, const std::string& file);

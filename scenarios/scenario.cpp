@@ -2,6 +2,7 @@
 #include "scenarios/scenario.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "hw_models/input_error.hpp"
 #include "scenarios/fields.hpp"
@@ -45,11 +46,18 @@ auto at_place(const Reader::Origin& origin, const char* pointer, Action action) 
   }
 }
 
+/// A profile that is a file is sought beside the file that names it (with --set: from the working directory).
+void locate(std::string& profile, const std::string& named_in) {
+  if (hw::is_profile_file(profile)) profile = (std::filesystem::path(named_in).parent_path() / profile).lexically_normal().string();
+}
+
 void read_cluster(Reader& root, bool fixed_costs, const Reader::Origin& origin, Cluster& cluster) {
   Reader reader = root.object("cluster");
   const bool own_size = reader.has("gpus_per_node");
   if (fixed_costs && !reader.has("node")) cluster.node.clear();
   read_section(root, "cluster", cluster);
+  locate(cluster.node, origin("/cluster/node"));
+  locate(cluster.gpu, origin("/cluster/gpu"));
   if (!cluster.node.empty()) {
     const hw::Profile profile = at_place(origin, "/cluster/node", [&] { return hw::node_profile(cluster.node); });
     if (!own_size) cluster.gpus_per_node = static_cast<std::int32_t>(profile.at("gpus"));

@@ -8,6 +8,7 @@
 
 #include "hw_models/embedded.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/profile_text.hpp"
 #include "hw_models/rates.hpp"
 #include "hw_models/text_file.hpp"
 
@@ -177,4 +178,30 @@ TEST_CASE("A profile that lacks a required constant is refused by its name") {
   std::string many = "\"nccl-a100\"";
   for (int i = 0; i < 10; ++i) many += ", \"nccl-a100\"";
   CHECK_THROWS_WITH_AS(parse_node_profile(replaced(good, "\"nccl-a100\"", many), "my.json"), doctest::Contains("too many parts"), InputError);
+}
+
+TEST_CASE("A profile that is written reads back as it was, with the spread of its constants") {
+  Profile gpu = gpu_profile("a100-sxm4-80gb");
+  gpu.constants.at("gemm_efficiency") = {0.7123, "a fit of a \"test\"", Origin::fitted, 0.0125};
+  gpu.constants.at("gemm_fixed_time").value = 5.4321e-6;
+  const Profile again = parse_gpu_profile(gpu_profile_text(gpu), "my.json");
+  const Profile node = node_profile("p5"), node_again = parse_node_profile(node_profile_text(node), "node.json");
+  CHECK(node_again.default_gpu == node.default_gpu);
+  using Both = std::pair<const Profile*, const Profile*>;
+  for (const auto& [before, after] : {Both(&gpu, &again), Both(&node, &node_again)}) {
+    CHECK(after->name == before->name);
+    REQUIRE(after->constants.size() == before->constants.size());
+    for (const auto& [key, constant] : before->constants) {
+      CAPTURE(key);
+      const Constant& read = after->constants.at(key);
+      CHECK(read.value == constant.value);
+      CHECK(read.source == constant.source);
+      CHECK(read.origin == constant.origin);
+      CHECK(read.spread == constant.spread);
+    }
+  }
+  CHECK(again.constants.at("gemm_efficiency").spread == 0.0125);
+  const std::string text = gpu_profile_text(gpu);
+  CHECK_THROWS_WITH_AS(parse_gpu_profile(replaced(text, "0.0125", "-1"), "my.json"), doctest::Contains("/constants/gemm_efficiency/spread"), InputError);
+  CHECK_THROWS_WITH_AS(gpu_profile("no-such-file.json"), doctest::Contains("cannot be opened"), InputError);
 }
