@@ -75,13 +75,20 @@ Change more_nodes(const scenarios::Scenario& scenario) {
   return {{fmt::format("/cluster/nodes={}", 2 * scenario.cluster.nodes)}, fmt::format("{} nodes", 2 * scenario.cluster.nodes)};
 }
 
-/// Simulates folded: the search asks whether it fits, not how ranks differ.
+/// All ranks alike, so that one stands for them: the search asks whether it fits, not how ranks differ.
+scenarios::Scenario folded(scenarios::Scenario scenario) {
+  scenario.run.ranks = scenarios::Ranks::folded;
+  scenario.run.jitter = {};
+  scenario.run.slow_ranks.clear();
+  scenario.loader.batch_time_spread = 0;
+  scenario.host.gc_synchronised = scenario.host.gc_period.si() > 0;
+  return scenario;
+}
+
 Remedy tried(const std::string& scenario, const std::string& name, const Change& change) {
   Remedy remedy{change.sets, change.what, "ok"};
-  std::vector<std::string> sets = change.sets;
-  sets.emplace_back("/run/ranks=folded");
   try {
-    const Report report = predict(scenarios::read_scenario_text(scenario, name, sets)).report;
+    const Report report = predict(scenarios::read_scenario_text(scenario, name, change.sets)).report;
     remedy.outcome = report.outcome;
     remedy.step_time_s = report.step_time_s;
     remedy.tokens_per_s_per_gpu = report.tokens_per_s_per_gpu;
@@ -107,7 +114,7 @@ Change both(const Change& a, const Change& b) {
 }  // namespace
 
 std::vector<Remedy> remedies(const scenarios::Scenario& scenario) {
-  const Json resolved = scenarios::to_json(scenario);
+  const Json resolved = scenarios::to_json(folded(scenario));
   const std::string text = resolved.dump(), name = scenario.name;
   std::vector<Change> changes = single_settings(resolved);
   std::vector<Remedy> results;

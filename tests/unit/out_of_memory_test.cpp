@@ -89,6 +89,19 @@ TEST_CASE("at the failing request the owners add up to what is allocated, and th
   CHECK(half.memory_limit_bytes == half.out_of_memory.limit_bytes);
 }
 
+TEST_CASE("changes are sought with all ranks alike, whatever makes them differ") {
+  const auto recompute = [](const std::vector<std::string>& sets) {
+    const std::vector<Remedy> found = remedies(sets);
+    const Remedy* remedy = find(found, "/recompute/mode=full");
+    REQUIRE(remedy);
+    CHECK(remedy->outcome == "ok");
+    return remedy->peak_reserved_bytes;
+  };
+  CHECK(recompute({"/batch/micro_batch=8", "/kernels/loss=fused", "/run/ranks=explicit", "/run/jitter/kernel=0.02",
+                   "/run/slow_ranks=[{\"rank\": 1, \"host_scale\": 2}]", "/loader/batch_time=1 ms", "/loader/batch_time_spread=0.2", "/host/gc_period=10 s",
+                   "/host/gc_pause=0.1 s"}) == recompute({"/batch/micro_batch=8", "/kernels/loss=fused"}));
+}
+
 TEST_CASE("changes that fit are those that fit when they are run") {
   const std::vector<Remedy> found = remedies({"/batch/micro_batch=8", "/kernels/loss=fused"});
   const Remedy* recompute = find(found, "/recompute/mode=full");
