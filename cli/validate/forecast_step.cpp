@@ -13,10 +13,7 @@ constexpr std::int64_t kWhole = 24;
 constexpr std::int64_t kShort = 6;
 constexpr double kAgreement = 1e-4;  // relative
 
-StepForecast simulate_whole(const scenarios::Scenario& scenario) {
-  Prediction prediction = predict(scenario);
-  return {std::move(prediction.report), prediction.result.peak_active, false};
-}
+StepForecast simulate_whole(const scenarios::Scenario& scenario) { return {predict(scenario).report, false}; }
 
 /// The same step with more micro-batches, each of `each_s`.
 void extend(Report& report, std::int64_t from, std::int64_t to, double each_s) {

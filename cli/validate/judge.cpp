@@ -26,7 +26,7 @@ void fill_times(const Report& report, Forecast& f) {
 void fill_memory(const StepForecast& step, Forecast& f) {
   f.outcome = step.report.outcome;
   f.peak_allocated_bytes = step.report.peak_allocated_bytes;
-  f.peak_active_bytes = step.peak_active_bytes;
+  f.peak_active_bytes = step.report.peak_active_bytes;
   f.peak_reserved_bytes = step.report.peak_reserved_bytes;
   f.outside_pool_bytes = step.report.out_of_memory.device_bytes > 0 ? step.report.out_of_memory.outside_pool_bytes : 0;
   f.retries_per_step = step.report.retries_per_step.empty() ? 0 : step.report.retries_per_step.back();
@@ -62,7 +62,7 @@ void forecast_and_compare(const Run& run, const calibration::SourceFacts& facts,
     scenario.allocator.device_memory = kUnlimited;
     step = forecast_step(scenario);
     row.forecast.peak_allocated_bytes = step.report.peak_allocated_bytes;
-    row.forecast.peak_active_bytes = step.peak_active_bytes;
+    row.forecast.peak_active_bytes = step.report.peak_active_bytes;
     row.forecast.peak_reserved_bytes = step.report.peak_reserved_bytes;
     row.notes.emplace_back("does not fit by the forecast: times are those with unlimited memory");
   }

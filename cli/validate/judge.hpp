@@ -66,7 +66,6 @@ Judgement summarize(std::vector<JudgedRow> rows);
 /// Step with many micro-batches: the first few are simulated, and where each further one takes equally long the rest is added (docs/validate.md, "Accumulation").
 struct StepForecast {
   Report report;
-  std::int64_t peak_active_bytes = 0;
   bool extended = false;
 };
 StepForecast forecast_step(scenarios::Scenario scenario);
