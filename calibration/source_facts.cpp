@@ -84,6 +84,7 @@ MfuConvention read_mfu(Reader reader) {
   mfu.parameters = reader.enumeration("parameters", kParameters);
   if (mfu.parameters == Parameters::nominal) mfu.nominal = reader.number("count", kPositive);
   mfu.attention_share = reader.number("attention", {0, 1});
+  reader.maybe("peak", mfu.peak, kPositive);
   static_cast<void>(reader.text("source"));
   reader.finish();
   return mfu;

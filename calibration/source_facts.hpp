@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calibration/runs.hpp"
+#include "hw_models/units.hpp"
 
 namespace stepcast::calibration {
 
@@ -37,6 +38,7 @@ struct MfuConvention {
   Parameters parameters = Parameters::matmul;
   double nominal = 0;          // parameters, of `nominal`
   double attention_share = 1;  // of all pairs of tokens that is counted
+  FlopsPerSecond peak{};       // that it divides by; 0: the GPU profile's
 };
 
 /// Which of the forecast's peaks a source's memory column is.

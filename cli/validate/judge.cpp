@@ -69,8 +69,9 @@ void forecast_and_compare(const Run& run, const calibration::SourceFacts& facts,
   fill_times(step.report, row.forecast);
   if (step.extended) row.notes.emplace_back("step extended from 6 micro-batches");
   const double flops = source_flops_per_token(run, facts.mfu, scenario);
-  row.forecast.mfu = step.report.peak_flops > 0 ? flops * row.forecast.tokens_per_s_per_gpu / step.report.peak_flops : 0;
-  row.measured = measured(run, facts, scenario, flops, step.report.peak_flops);
+  const double peak = facts.mfu && facts.mfu->peak.si() > 0 ? facts.mfu->peak.si() : step.report.peak_flops;
+  row.forecast.mfu = peak > 0 ? flops * row.forecast.tokens_per_s_per_gpu / peak : 0;
+  row.measured = measured(run, facts, scenario, flops, peak);
   compare(row);
 }
 

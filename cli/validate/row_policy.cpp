@@ -16,7 +16,7 @@ struct Framework {
 /// By framework in words, else by sharding in words ("ZeRO-3").
 Framework framework_of(const Run& run) {
   const std::string words = lower(run.text("framework")), sharding = lower(run.text("sharding")), all = words + " " + sharding;
-  if (run.count("n_gpus") == 1 && !contains(words, "fsdp")) return {"ddp", "NO_SHARD", ""};
+  if (run.count("n_gpus") == 1 && !contains(words, "fsdp")) return {"fsdp1", "FULL_SHARD", ""};  // one rank gathers and reduces nothing
   if (contains(words, "fsdp2")) return {"fsdp2", nullptr, ""};
   if (contains(words, "fsdp1")) return {"fsdp1", nullptr, ""};
   if (contains(all, "zero3") || contains(all, "zero-3")) return {"fsdp1", "FULL_SHARD", "ZeRO-3 as FSDP1's FULL_SHARD"};

@@ -84,7 +84,7 @@ TEST_CASE("frameworks by their words") {
   CHECK(at({{"framework", "fsdp2 (torchtitan)"}, {"sharding", "full"}}, "/policy/framework") == "fsdp2");
   CHECK(at({{"framework", "ddp (Megatron)"}, {"sharding", "none (DDP)"}}, "/policy/framework") == "ddp");
   CHECK(at({{"framework", "zero3 (DeepSpeed)"}, {"sharding", "ZeRO-3"}}, "/policy/sharding") == "FULL_SHARD");
-  CHECK(at({{"framework", "single GPU"}, {"sharding", "none"}, {"n_gpus", "1"}}, "/policy/framework") == "ddp");
+  CHECK(at({{"framework", "single GPU"}, {"sharding", "none"}, {"n_gpus", "1"}}, "/policy/framework") == "fsdp1");
   CHECK(at({{"sharding", "HYBRID_SHARD"}}, "/policy/sharding") == "HYBRID_SHARD");
   CHECK(has(refusal({{"framework", "JAX pjit (Pax)"}}), "XLA"));
   CHECK(has(refusal({{"framework", "home-made"}, {"sharding", "some"}}), "framework is not modelled: home-made"));
