@@ -15,11 +15,11 @@ using Eigen::VectorXd;
 
 constexpr int kMaxSteps = 100;
 constexpr double kFirstDamping = 1e-3, kLeastDamping = 1e-12, kMostDamping = 1e12;
-constexpr double kFullStep = 1;     // damping below which a step is nearly that of Gauss and Newton
-constexpr double kLongestStep = 3;  // of u, where the formulas are still near their linear form
-constexpr double kGradient = 1e-6;  // remaining step, in units of the spread
-constexpr double kSlopeAtKink = 0.1;
-constexpr double kSameCost = 1e-10;     // relative
+constexpr double kFullStep = 1;         // damping below which a step is nearly that of Gauss and Newton
+constexpr double kLongestStep = 3;      // of u, where the formulas are still near their linear form
+constexpr double kGradient = 1e-6;      // remaining step, in units of the spread
+constexpr double kSameCost = 1e-6;      // a spread more or less changes the cost by 1
+constexpr double kKinkGain = 1e-3;      // worth a move along one constant
 constexpr double kFromTheBound = 1e-9;  // of the range
 
 VectorXd x_of(const LeastSquares& problem, const VectorXd& u) {
@@ -65,6 +65,24 @@ VectorXd damped_step(const Quadratic& q, double damping) {
   return longest > kLongestStep ? VectorXd(step * (kLongestStep / longest)) : step;
 }
 
+/// Formulas are minima and maxima of terms: at a kink no damped step goes down, though a slope is left. Then single constants are moved, by parts of their spread.
+bool move_along_axis(const LeastSquares& problem, const Quadratic& q, VectorXd& u, Optimum& best) {
+  for (const double part : {1.0, -1.0, 0.1, -0.1, 0.01, -0.01}) {
+    for (Eigen::Index p = 0; p < u.size(); ++p) {
+      VectorXd tried = u;
+      tried[p] += std::clamp(part / std::sqrt(std::max(q.curvature(p, p), 1e-300)), -kLongestStep, kLongestStep);
+      const VectorXd x = x_of(problem, tried);
+      const double c = cost(problem, x);
+      if (!(c < best.cost - kKinkGain)) continue;
+      u = tried;
+      best.x = x;
+      best.cost = c;
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 VectorXd weights(const VectorXd& residuals) { return (1 + residuals.array().square()).rsqrt().matrix(); }
@@ -94,16 +112,17 @@ Optimum minimise(const LeastSquares& problem, const VectorXd& start) {
         damping *= 5;
         continue;
       }
-      best.converged = damping < kFullStep && best.cost - c < kSameCost * best.cost;  // a heavily damped step gains little anywhere
+      best.converged = damping < kFullStep && best.cost - c < kSameCost;  // a heavily damped step gains little anywhere
       best.x = x;
       best.cost = c;
       u = tried;
       damping = std::max(damping / 5, kLeastDamping);
     }
-    if (!better) {  // at a kink (formulas are minima and maxima of terms) no step goes down, though a slope is left
-      best.converged = remaining(q) < kSlopeAtKink;
+    if (!better && !move_along_axis(problem, q, u, best)) {
+      best.converged = true;  // no step goes down, in any direction that was tried
       break;
     }
+    if (!better) damping = kFirstDamping;
     ++best.steps;
   }
   return best;

@@ -102,28 +102,32 @@ std::optional<NcclRow> read_row(const Words& words, std::size_t begin, bool coun
   return row;
 }
 
+/// Place of a word from `from` on; the number of words if it isn't there.
+std::size_t index_of(const Words& words, std::string_view word, std::size_t from) {
+  while (from < words.size() && words[from] != word) ++from;
+  return from;
+}
+
 /// "# Rank 0 Group 0 Pid 25 on node0 device 0 [0x10] NVIDIA A100-SXM4-40GB"
 bool read_rank(const Words& words, NcclRun& run) {
-  const auto rank = std::find(words.begin(), words.end(), "Rank");
-  const auto on = std::find(rank, words.end(), "on");
-  const auto device = std::find(on, words.end(), "device");
-  if (rank + 1 >= on || on + 1 != device - 1 || device == words.end()) return false;
-  const auto number_of_rank = whole(*(rank + 1));
+  const std::size_t rank = index_of(words, "Rank", 0), on = index_of(words, "on", rank), device = index_of(words, "device", on);
+  if (device == words.size() || rank + 1 >= on || on + 2 != device) return false;
+  const auto number_of_rank = whole(words[rank + 1]);
   if (!number_of_rank || *number_of_rank < 0) return false;
   run.ranks.insert(*number_of_rank);
-  run.hosts.emplace(*(on + 1));
-  const auto bus = std::find_if(device, words.end(), [](std::string_view word) { return word.ends_with(']'); });
-  if (bus == words.end() || !run.gpu.empty()) return true;
-  for (auto word = bus + 1; word < words.end(); ++word) run.gpu += (run.gpu.empty() ? "" : " ") + printable(*word, 40);
+  run.hosts.emplace(words[on + 1]);
+  std::size_t bus = device;
+  while (bus < words.size() && !words[bus].ends_with(']')) ++bus;
+  if (!run.gpu.empty()) return true;
+  for (std::size_t word = bus + 1; word < words.size(); ++word) run.gpu += (run.gpu.empty() ? "" : " ") + printable(words[word], 40);
   return true;
 }
 
 /// "node1:13226:13226 [0] NCCL INFO comm 0x7fcb rank 0 nranks 8 ...": NCCL_DEBUG=INFO names each rank's host.
 void read_communicator(const Words& words, NcclRun& run) {
-  const auto comm = std::find(words.begin(), words.end(), "comm");
-  const auto rank = std::find(comm, words.end(), "rank");
-  if (words.end() - rank < 4 || *(rank + 2) != "nranks") return;
-  const auto number_of_rank = whole(*(rank + 1)), nranks = whole(*(rank + 3));
+  const std::size_t rank = index_of(words, "rank", index_of(words, "comm", 0));
+  if (rank + 4 > words.size() || words[rank + 2] != "nranks") return;
+  const auto number_of_rank = whole(words[rank + 1]), nranks = whole(words[rank + 3]);
   if (!number_of_rank || !nranks || *number_of_rank < 0 || *number_of_rank >= *nranks) return;
   run.nranks = std::max(run.nranks.value_or(0), *nranks);
   run.ranks.insert(*number_of_rank);

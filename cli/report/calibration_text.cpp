@@ -1,6 +1,8 @@
 // The tables of a calibration. See calibration.hpp.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cli/report/calibration.hpp"
 #include "cli/report/table.hpp"
 #include "hw_models/profile_rules.hpp"
@@ -45,7 +47,8 @@ std::string left_out_text(const CalibrationReport& report) {
 }
 
 std::string remark(const FittedParameter& p, int starts) {
-  std::string text = p.undetermined > calibration::kUndetermined ? "not determined by these data" : "";
+  const bool pushed = std::abs(std::log(p.value / p.parameter.prior)) > p.parameter.width;  // to where another term of a formula takes over
+  std::string text = p.undetermined <= calibration::kUndetermined ? "" : pushed ? "bounded on one side by these data" : "not determined by these data";
   if (p.at_limit) text += std::string(text.empty() ? "" : "; ") + "at the limit of its range";
   if (p.starts_agreed < starts) text += fmt::format("{}{} of {} starts agree", text.empty() ? "" : "; ", p.starts_agreed, starts);
   return text;
