@@ -43,6 +43,7 @@ ScenarioFacts facts(const scenarios::Scenario& scenario) {
   f.micro_batch = scenario.batch.micro_batch;
   f.grad_accum = scenario.batch.grad_accum;
   f.parameters = program::parameters(scenario.model);
+  f.active_parameters = program::active_parameters(scenario.model);
   return f;
 }
 
@@ -58,7 +59,7 @@ program::FlopsConvention convention_of(scenarios::FlopsConvention convention) {
 void fill_flops(const scenarios::Scenario& scenario, const program::Program& program, const hw::CostModel* model, Report& r) {
   const auto convention = convention_of(scenario.run.flops_convention);
   const auto per_step = [&](program::FlopsConvention c) {
-    return r.tokens_per_step_per_gpu * program::model_flops_per_token(scenario.model, r.scenario.parameters, scenario.batch.seq_len, c);
+    return r.tokens_per_step_per_gpu * program::model_flops_per_token(scenario.model, r.scenario.active_parameters, scenario.batch.seq_len, c);
   };
   r.flops_convention = program::name(convention);
   r.has_peak = model != nullptr;

@@ -72,7 +72,7 @@ Json show_json(const scenarios::Scenario& scenario) {
   const std::int64_t parameters = program::parameters(scenario.model);
   return {{"scenario", scenarios::to_json(scenario)},
           {"parameters", parameters},
-          {"active_parameters", parameters},  // all of them: no mixture of experts
+          {"active_parameters", program::active_parameters(scenario.model)},
           {"parameters_per_block", program::parameters_per_block(scenario.model)},
           {"matmul_parameters", program::matmul_parameters(scenario.model)},
           {"units", units},

@@ -44,7 +44,7 @@ Seconds attention_time(const KernelShape& shape, const AttentionRates& rates) {
   const bool forward = shape.kind == KernelKind::attention_forward;
   const Flops both = executed_flops(shape) * ((1 + kBackwardRatio) / (forward ? 1.0 : kBackwardRatio));
   const double share = forward ? rates.forward_share : 1 - rates.forward_share;
-  const auto length = static_cast<double>(shape.m);
+  const double length = static_cast<double>(shape.m) * (shape.causal ? 2 * attended_share(shape) : 1);
   const double rise = length / (length + rates.half_length * (shape.causal ? rates.causal_stretch : 1.0));
   const Seconds compute = both * share / (attention_rate(rates, shape.k) * (rise * occupancy(shape, rates.processors)));
   return rates.fixed_time + std::max(compute, dram_bytes(shape) / rates.bandwidth);

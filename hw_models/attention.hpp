@@ -24,7 +24,7 @@ AttentionRates attention_rates(const Profile& gpu, AttentionKernel kernel);
 FlopsPerSecond attention_rate(const AttentionRates& rates, std::int64_t head_dim);
 
 /// t = t0 + max(share * W / (R(d) s/(s + c s0) u), bytes / B); W: executed FLOPs of forward and backward together (3.5 times the forward's),
-/// share: forward_share or 1 - forward_share, u: share of the processors that b * a * ceil(s / 128) row blocks can fill (at most 1).
+/// s: the length, under a window that of the causal square with as many pairs per row; share: forward_share or 1 - forward_share, u: share of the processors that b * a * ceil(s / 128) row blocks can fill (at most 1).
 /// Valid for s >= 512 and head dimensions 64 to 256; error seen: docs/models.md.
 Seconds attention_time(const KernelShape& shape, const AttentionRates& rates);
 

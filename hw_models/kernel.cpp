@@ -36,6 +36,13 @@ const char* name(CollectiveKind kind) {
   return "?";
 }
 
+/// Area of the band below the diagonal.
+double attended_share(const KernelShape& shape) {
+  if (!shape.causal) return 1;
+  const double part = shape.window > 0 && shape.window < shape.m ? static_cast<double>(shape.window) / static_cast<double>(shape.m) : 1;
+  return part * (1 - part / 2);
+}
+
 namespace {
 
 /// Factors are converted before they are multiplied: a product of four sizes may leave 64 bits, a double keeps its magnitude.
@@ -43,9 +50,9 @@ double product(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
   return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c) * static_cast<double>(d);
 }
 
-/// Q K^T and P V: 4 b a s^2 d; half of it where masked tiles are skipped (docs/models.md, "Attention").
+/// Q K^T and P V: 4 b a s^2 d, less what masked tiles would be where they are skipped (docs/models.md, "Attention").
 double attention_forward_flops(const KernelShape& shape) {
-  return 4.0 * product(shape.batch, shape.n, shape.m, shape.m) * static_cast<double>(shape.k) * (shape.causal ? 0.5 : 1.0);
+  return 4.0 * product(shape.batch, shape.n, shape.m, shape.m) * static_cast<double>(shape.k) * attended_share(shape);
 }
 
 std::int64_t kv_heads(const KernelShape& shape) { return shape.kv_heads > 0 ? shape.kv_heads : shape.n; }

@@ -42,10 +42,14 @@ struct KernelShape {
   bool causal = false;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::int64_t kv_heads = 0;                     // attention only
+  std::int64_t window = 0;                       // attention only, with `causal`: positions that a query sees, 0: all before it
   std::int64_t read_bytes = 0, write_bytes = 0;  // memory_bound and copies
   bool pinned = true;                            // copies: the host's memory is page-locked
   auto operator<=>(const KernelShape&) const = default;
 };
+
+/// Share of the pairs of tokens that attention computes: 1; with a causal mask 1/2; with a window w of s positions as well w/s - (w/s)^2/2.
+double attended_share(const KernelShape& shape);
 
 /// FLOPs that the kernel executes (2mnk per GEMM; attention as executed, causal skipping included); 0 for memory-bound kernels.
 Flops executed_flops(const KernelShape& shape);

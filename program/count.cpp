@@ -42,8 +42,8 @@ bool is_attention(const hw::KernelShape& shape) {
 
 Flops conventional_flops(hw::KernelShape shape, FlopsConvention convention) {
   if (!is_attention(shape)) return hw::executed_flops(shape);
-  shape.causal = false;
-  const Flops full = hw::executed_flops(shape);
+  shape.causal = shape.kind != hw::KernelKind::gemm;
+  const Flops all = hw::executed_flops(shape), full = shape.causal ? 2.0 * all : all;
   switch (convention) {
     case FlopsConvention::full_attention: return full;
     case FlopsConvention::causal_attention: return 0.5 * full;
@@ -93,9 +93,23 @@ Flops recomputed_flops(const Program& program, Range range, FlopsConvention conv
   return total;
 }
 
+namespace {
+
+/// Sum over the blocks of the positions that count for a token: s, and with a window twice what the causal band holds.
+double attended_positions(const ModelShape& model, std::int64_t seq_len) {
+  double sum = 0;
+  for (std::int64_t block = 0; block < model.layers; ++block) {
+    const hw::KernelShape shape{.kind = hw::KernelKind::attention_forward, .causal = true, .m = seq_len, .window = window_of(model, block, seq_len)};
+    sum += 2 * hw::attended_share(shape) * static_cast<double>(seq_len);
+  }
+  return sum;
+}
+
+}  // namespace
+
 Flops model_flops_per_token(const ModelShape& model, std::int64_t parameters, std::int64_t seq_len, FlopsConvention convention) {
   const double dense = 6.0 * static_cast<double>(parameters);
-  const double pairs = static_cast<double>(model.layers) * static_cast<double>(model.heads * model.head_dim) * static_cast<double>(seq_len);
+  const double pairs = attended_positions(model, seq_len) * static_cast<double>(model.heads * model.head_dim);
   switch (convention) {
     case FlopsConvention::full_attention: return Flops(dense + 12.0 * pairs);
     case FlopsConvention::causal_attention: return Flops(dense + 6.0 * pairs);

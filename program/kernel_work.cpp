@@ -1,7 +1,9 @@
 // Joins the layers: the output of one is the input of the next, its gradient the other way round.
 #include "program/kernel_work.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 namespace stepcast::program {
 namespace {
@@ -33,7 +35,6 @@ int input_tensors(const StepSpec& spec) { return spec.input.sample_bytes ? 1 : 2
 KernelWork::KernelWork(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units)
     : spec_(spec),
       builder_(builder),
-      block_(builder, "block", block_mode(spec)),
       head_(builder, "head", {}),
       embedding_(builder, "embedding", {}),
       input_(builder.buffer("input.ids", input_tensors(spec) * tensor_bytes(spec), Owner::input)),
@@ -41,7 +42,8 @@ KernelWork::KernelWork(const StepSpec& spec, Builder& builder, const std::vector
       adamw_(spec, builder, units) {
   const hw::KernelShape copy{.kind = hw::KernelKind::copy_to_device, .write_bytes = tensor_bytes(spec), .pinned = spec.input.pin_memory};
   copy_input_ = builder.kernel(copy, "aten::copy_ input", spec.input.pin_memory ? "Memcpy HtoD (Pinned -> Device)" : "Memcpy HtoD (Pageable -> Device)");
-  make_blocks(units, write_block(spec, block_));
+  write_blocks();
+  make_blocks(units);
   const Ports head = write_head(spec, head_);
   make_ends(units, head, write_embedding(spec, embedding_));
 }
@@ -54,16 +56,32 @@ BufferId KernelWork::boundary(std::int64_t block, bool gradient) const {
   return builder_.buffer(label.append(gradient ? ".d_input" : ".input"), bytes, Owner::activations);
 }
 
-void KernelWork::make_blocks(const std::vector<Unit>& units, const Ports& ports) {
+void KernelWork::write_blocks() {
+  for (std::int64_t i = 0; i < spec_.model.layers; ++i) {
+    const std::int64_t window = window_of(spec_.model, i, spec_.batch.seq_len);
+    if (std::any_of(kinds_.begin(), kinds_.end(), [&](const BlockKind& kind) { return kind.window == window; })) continue;
+    Layer layer(builder_, kinds_.empty() ? "block" : "other_block", block_mode(spec_));
+    const Ports ports = write_block(spec_, layer, window);
+    kinds_.push_back({window, std::move(layer), ports});
+  }
+}
+
+KernelWork::BlockKind& KernelWork::kind_of(std::int64_t block) {
+  const std::int64_t window = window_of(spec_.model, block, spec_.batch.seq_len);
+  return *std::find_if(kinds_.begin(), kinds_.end(), [&](const BlockKind& kind) { return kind.window == window; });
+}
+
+void KernelWork::make_blocks(const std::vector<Unit>& units) {
   for (const Unit& unit : units) {
     for (std::int64_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
+      auto& [window, layer, ports] = kind_of(i);
       const Layer::Given given[] = {{ports.params, unit.params},
                                     {ports.input, boundary(i, false)},
                                     {ports.output, boundary(i + 1, false)},
                                     {ports.d_output, boundary(i + 1, true)},
                                     {ports.d_input, boundary(i, true)}};
       std::string name = "b";
-      block_buffers_.push_back(block_.instance(name.append(std::to_string(i)), given));
+      block_buffers_.push_back(layer.instance(name.append(std::to_string(i)), given));
       block_gradients_.push_back(select(block_buffers_.back(), ports.parameter_gradients));
     }
   }

@@ -1,4 +1,5 @@
-// The computation kernel by kernel, as PyTorch would launch it eagerly or compiled: one layer description for all blocks, one for the head, one for the embedding.
+// The computation kernel by kernel, as PyTorch would launch it eagerly or compiled: one layer description for all blocks (two where some attend to a window and some to all
+// positions), one for the head, one for the embedding.
 // Test: tests/unit/memory_of_step_test.cpp, tests/unit/blocks_test.cpp.
 #pragma once
 
@@ -17,13 +18,13 @@ class KernelWork final : public Work {
   KernelWork(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units);
   void copy_inputs() override;
   void embedding_forward() override { embedding_.forward(embedding_buffers_); }
-  void block_forward(std::int64_t block) override { block_.forward(buffers(block), recomputes(block)); }
+  void block_forward(std::int64_t block) override { kind(block).forward(buffers(block), recomputes(block)); }
   void head_forward() override { head_.forward(head_buffers_); }
   void head_backward() override { head_.backward(head_buffers_); }
   [[nodiscard]] bool recomputes(std::int64_t block) const override { return program::recomputes(spec_.recompute, block); }
-  void block_backward(std::int64_t block) override { block_.backward(buffers(block), recomputes(block)); }
-  void block_recompute(std::int64_t block) override { block_.recompute(buffers(block)); }
-  void block_backward_of_recomputed(std::int64_t block) override { block_.backward_of_recomputed(buffers(block)); }
+  void block_backward(std::int64_t block) override { kind(block).backward(buffers(block), recomputes(block)); }
+  void block_recompute(std::int64_t block) override { kind(block).recompute(buffers(block)); }
+  void block_backward_of_recomputed(std::int64_t block) override { kind(block).backward_of_recomputed(buffers(block)); }
   void embedding_backward() override;
   void optimizer() override { adamw_.step(); }
   [[nodiscard]] std::span<const BufferId> block_gradients(std::int64_t block) const override { return block_gradients_[static_cast<std::size_t>(block)]; }
@@ -32,14 +33,23 @@ class KernelWork final : public Work {
   [[nodiscard]] std::span<const BufferId> root_gradients() const override { return root_gradients_; }
 
  private:
-  void make_blocks(const std::vector<Unit>& units, const Ports& ports);
+  struct BlockKind {
+    std::int64_t window;
+    Layer layer;
+    Ports ports;
+  };
+  void write_blocks();
+  void make_blocks(const std::vector<Unit>& units);
+  [[nodiscard]] BlockKind& kind_of(std::int64_t block);
+  [[nodiscard]] Layer& kind(std::int64_t block) { return kind_of(block).layer; }
   void make_ends(const std::vector<Unit>& units, const Ports& head, const Ports& embedding);
   [[nodiscard]] std::span<const BufferId> buffers(std::int64_t block) const { return block_buffers_[static_cast<std::size_t>(block)]; }
   [[nodiscard]] BufferId boundary(std::int64_t block, bool gradient) const;
 
   const StepSpec& spec_;
   Builder& builder_;
-  Layer block_, head_, embedding_;
+  std::vector<BlockKind> kinds_;
+  Layer head_, embedding_;
   std::vector<std::vector<BufferId>> block_buffers_, block_gradients_;
   std::vector<BufferId> head_buffers_, embedding_buffers_, root_gradients_;
   std::size_t head_gradient_count_ = 0;

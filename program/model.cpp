@@ -8,9 +8,9 @@ namespace {
 
 class TensorList {
  public:
-  void weight(const char* name, std::int64_t in, std::int64_t out, bool bias) {
-    tensors.push_back({std::string(name) + ".weight", in * out, true, out});
-    if (bias) tensors.push_back({std::string(name) + ".bias", out, false, out});
+  void weight(const std::string& name, std::int64_t in, std::int64_t out, bool bias) {
+    tensors.push_back({name + ".weight", in * out, true, out});
+    if (bias) tensors.push_back({name + ".bias", out, false, out});
   }
   void norm(const char* name, const ModelShape& model) {
     vector(name, ".weight", model.hidden);
@@ -29,13 +29,30 @@ std::int64_t sum_matmul(const std::vector<ParameterTensor>& tensors) {
                          [](std::int64_t total, const ParameterTensor& t) { return total + (t.matmul ? t.elements : 0); });
 }
 
+void add_feed_forward(const ModelShape& model, const std::string& prefix, TensorList& list) {
+  const bool gated = model.ffn_kind != FfnKind::gelu;
+  if (gated && model.fused_gate_up) {
+    list.weight(prefix + "gate_up", model.hidden, 2 * model.ffn, model.ffn_bias);
+  } else {
+    if (gated) list.weight(prefix + "gate", model.hidden, model.ffn, model.ffn_bias);
+    list.weight(prefix + "up", model.hidden, model.ffn, model.ffn_bias);
+  }
+  list.weight(prefix + "down", model.ffn, model.hidden, model.ffn_bias);
+}
+
+std::int64_t parameters_per_expert(const ModelShape& model) {
+  TensorList list;
+  add_feed_forward(model, "", list);
+  return sum(list.tensors);
+}
+
 }  // namespace
 
 std::vector<ParameterTensor> block_tensors(const ModelShape& model) {
   const std::int64_t h = model.hidden, q = query_width(model), kv = kv_width(model);
   TensorList list;
   list.norm("norm1", model);
-  if (model.style == BlockStyle::gpt) {
+  if (model.fused_qkv) {
     list.weight("qkv", h, q + 2 * kv, model.attention_bias);
   } else {
     list.weight("q", h, q, model.attention_bias);
@@ -43,10 +60,12 @@ std::vector<ParameterTensor> block_tensors(const ModelShape& model) {
     list.weight("v", h, kv, model.attention_bias);
   }
   list.weight("out", q, h, model.output_bias);
-  list.norm("norm2", model);
-  if (model.ffn_kind == FfnKind::swiglu) list.weight("gate", h, model.ffn, model.ffn_bias);
-  list.weight("up", h, model.ffn, model.ffn_bias);
-  list.weight("down", model.ffn, h, model.ffn_bias);
+  if (model.layout == BlockLayout::sandwich) list.norm("norm1_post", model);
+  if (model.layout != BlockLayout::parallel) list.norm("norm2", model);
+  if (model.experts > 0) list.weight("router", h, model.experts, false);
+  for (std::int64_t i = 0; i < model.experts; ++i) add_feed_forward(model, expert_prefix(i), list);
+  if (model.experts == 0) add_feed_forward(model, "", list);
+  if (model.layout == BlockLayout::sandwich) list.norm("norm2_post", model);
   return std::move(list.tensors);
 }
 
@@ -62,6 +81,9 @@ std::vector<ParameterTensor> root_tensors(const ModelShape& model) {
 std::int64_t parameters_per_block(const ModelShape& model) { return sum(block_tensors(model)); }
 std::int64_t root_parameters(const ModelShape& model) { return sum(root_tensors(model)); }
 std::int64_t parameters(const ModelShape& model) { return model.layers * parameters_per_block(model) + root_parameters(model); }
+std::int64_t active_parameters(const ModelShape& model) {
+  return parameters(model) - model.layers * (model.experts - model.active_experts) * parameters_per_expert(model);
+}
 std::int64_t matmul_parameters(const ModelShape& model) { return model.layers * sum_matmul(block_tensors(model)) + sum_matmul(root_tensors(model)); }
 
 FlatParameter flatten(const std::vector<ParameterTensor>& tensors, std::int64_t ranks, bool use_orig_params, hw::Dtype param_dtype) {

@@ -24,9 +24,14 @@ std::vector<ParameterTensor> root_tensors(const ModelShape& model);
 
 /// Elements. `matmul_parameters`: weights that GEMMs multiply with: without the embedding's lookup table (unless it is tied to the head), positions, norms and biases.
 std::int64_t parameters(const ModelShape& model);
+/// Those that one token passes through: all but the experts that it is not routed to.
+std::int64_t active_parameters(const ModelShape& model);
 std::int64_t parameters_per_block(const ModelShape& model);
 std::int64_t root_parameters(const ModelShape& model);
 std::int64_t matmul_parameters(const ModelShape& model);
+
+/// What the names of an expert's tensors begin with.
+inline std::string expert_prefix(std::int64_t expert) { return std::string("e").append(std::to_string(expert)).append("."); }
 
 /// Widths of the projections, in elements.
 inline std::int64_t query_width(const ModelShape& model) { return model.heads * model.head_dim; }

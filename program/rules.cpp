@@ -71,6 +71,7 @@ Broken kernel_rule(const StepSpec& spec) {
 std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
   if (Broken broken = shard_group_rule(spec)) return broken;
   if (Broken broken = broken_framework_rule(spec)) return broken;
+  if (Broken broken = broken_model_rule(spec)) return broken;
   if (spec.policy.wrap == Wrap::embedding_and_head && spec.model.tied_embeddings)
     return BrokenRule{"/policy/wrap", "\"embedding_and_head\" with tied embeddings: a shared parameter must belong to one unit", "use \"blocks\""};
   if (Broken broken = kernel_rule(spec)) return broken;

@@ -10,10 +10,13 @@
 namespace stepcast::program {
 
 enum class NormKind : std::uint8_t { rms_norm, layer_norm };
-enum class FfnKind : std::uint8_t { swiglu, gelu };
+enum class FfnKind : std::uint8_t { swiglu, gelu, geglu };
 enum class Positions : std::uint8_t { rope, learned, alibi, none };
-/// Which eager kernel list a block runs: Hugging Face Llama code (fp32 norms, RoPE by pieces) or the GPT/MPT block (fused LayerNorm, fused QKV).
+/// Whose eager attention a block runs: that of Hugging Face's Llama (keys and values repeated for every query head, softmax in fp32) or MPT's.
 enum class BlockStyle : std::uint8_t { llama, gpt };
+/// How attention and feed-forward are joined: one after the other, each behind a norm; both beside each other behind one norm (Falcon-7B); one after the other, each
+/// between two norms (Gemma 2).
+enum class BlockLayout : std::uint8_t { sequential, parallel, sandwich };
 
 /// Architecture of a decoder-only transformer. All sizes in elements.
 struct ModelShape {
@@ -27,8 +30,15 @@ struct ModelShape {
   bool attention_bias = false;  // bias of the q, k, v projections
   bool output_bias = false;     // bias of the attention output projection
   bool ffn_bias = false;
-  bool norm_bias = false;  // LayerNorm beta
-  bool clip_qkv = false;   // MPT's clamp of q, k, v
+  bool norm_bias = false;                         // LayerNorm beta
+  bool clip_qkv = false;                          // MPT's clamp of q, k, v
+  bool fused_qkv = false, fused_gate_up = false;  // one projection for all three; for both
+  BlockLayout layout = BlockLayout::sequential;
+  std::int64_t experts = 0, active_experts = 0;           // feed-forward networks of a block and those that a token passes through; 0: one, for all tokens
+  std::optional<std::int64_t> sliding_window = {};        // positions that a query sees
+  std::int64_t full_attention_every = 0;                  // with a window: blocks k - 1, 2 k - 1, ... see all positions; 0: none
+  bool attention_softcap = false, logit_softcap = false;  // c tanh(x / c) on attention scores, on logits
+  bool scaled_embedding = false;                          // times the root of `hidden`
   bool operator==(const ModelShape&) const = default;
 };
 
@@ -144,6 +154,12 @@ struct StepSpec {
 /// Whether checkpointing drops and rebuilds activations of this block. Every k-th as torchtitan counts them (parallelisms, "selective" with an integer).
 inline bool recomputes(const Recompute& recompute, std::int64_t block) {
   return recompute.mode == RecomputeMode::every_k ? (block + 1) % recompute.every == 0 : recompute.mode != RecomputeMode::none;
+}
+
+/// Positions that queries of this block see, where a window makes them fewer than the sequence has; else 0.
+inline std::int64_t window_of(const ModelShape& model, std::int64_t block, std::int64_t seq_len) {
+  const bool full = model.full_attention_every > 0 && (block + 1) % model.full_attention_every == 0;
+  return full || model.sliding_window.value_or(seq_len) >= seq_len ? 0 : *model.sliding_window;
 }
 
 /// Tokens per GPU and micro-batch.

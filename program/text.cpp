@@ -31,6 +31,7 @@ void write_shape(const hw::KernelShape& shape, std::ostream& out) {
     case hw::KernelKind::attention_backward:
       out << (shape.causal ? "causal attention " : "attention ") << "b" << shape.batch << " s" << shape.m << " h" << shape.n << " kv" << shape.kv_heads << " d"
           << shape.k << ' ' << hw::name(shape.dtype);
+      if (shape.window > 0) out << " window " << shape.window;
       break;
     case hw::KernelKind::memory_bound: out << "read " << shape.read_bytes << " write " << shape.write_bytes; break;
     case hw::KernelKind::copy_to_device: out << "copy " << shape.write_bytes << (shape.pinned ? " pinned" : " pageable"); break;

@@ -27,6 +27,10 @@ void check_model(const ModelShape& m) {
   in_range(m.head_dim, 1, 1 << 12, "/model/head_dim");
   in_range(m.ffn, 1, 1 << 20, "/model/ffn");
   in_range(m.vocab, 1, 1 << 24, "/model/vocab");
+  in_range(m.experts, 0, 1024, "/model/experts/count");
+  in_range(m.active_experts, 0, m.experts, "/model/experts/active");
+  in_range(m.sliding_window.value_or(1), 1, 1 << 22, "/model/sliding_window");
+  in_range(m.full_attention_every, 0, 4096, "/model/full_attention_every");
   in_range(m.max_positions, m.positions == Positions::learned ? 1 : 0, 1 << 26, "/model/max_positions");
   require(m.heads % m.kv_heads == 0, "/model/kv_heads", "must divide the number of heads");
 }

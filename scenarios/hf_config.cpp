@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "hw_models/input_error.hpp"
 #include "hw_models/strict_json.hpp"
@@ -32,7 +33,12 @@ constexpr const char* kIgnored[] = {"architectures",
                                     "label2id",
                                     "layer_norm_epsilon",
                                     "logit_scale",
-                                    "max_window_layers",
+                                    "apply_residual_connection_post_layernorm",
+                                    "cache_implementation",
+                                    "num_ln_in_parallel_attn",
+                                    "query_pre_attn_scalar",
+                                    "router_aux_loss_coef",
+                                    "router_jitter_noise",
                                     "model_type",
                                     "original_max_position_embeddings",
                                     "pad_token_id",
@@ -72,7 +78,8 @@ constexpr const char* kIgnored[] = {"architectures",
 /// One config file being read: the strict reader, with null meaning absent as in Python.
 class Config {
  public:
-  Config(Reader reader, ImportedModel& model) : reader_(std::move(reader)), model_(model) {}
+  /// `nulls`: keys of the file that are null, which the reader does not see.
+  Config(Reader reader, ImportedModel& model, std::vector<std::string> nulls = {}) : reader_(std::move(reader)), model_(model), nulls_(std::move(nulls)) {}
 
   std::int64_t count(const char* key, std::int64_t max) { return reader_.integer(key, {1, max}); }
   std::int64_t count_or(const char* key, std::int64_t value, std::int64_t max) {
@@ -87,6 +94,9 @@ class Config {
     reader_.maybe(key, value);
     return value;
   }
+  [[nodiscard]] bool is_null(const char* key) const { return std::find(nulls_.begin(), nulls_.end(), key) != nulls_.end(); }
+  /// A soft cap's value matters to the result, not to the time: whether there is one.
+  bool capped(const char* key) { return reader_.has(key) && reader_.number(key, kPositive) > 0; }
   void expect(const char* key, std::initializer_list<const char*> accepted, const char* fallback) {
     const std::string found = text(key, fallback);
     if (std::none_of(accepted.begin(), accepted.end(), [&](const char* one) { return found == one; })) {
@@ -101,26 +111,101 @@ class Config {
  private:
   Reader reader_;
   ImportedModel& model_;
+  std::vector<std::string> nulls_;
 };
 
-void import_llama_family(Config& config, const std::string& type) {
+/// What the attention, norms and feed-forwards of Llama and its descendants have in common.
+void import_sizes(Config& config, std::int64_t kv_heads, const char* activation, std::initializer_list<const char*> activations) {
   program::ModelShape& shape = config.shape();
   shape.hidden = config.count("hidden_size", kMaxHidden);
   shape.ffn = config.count("intermediate_size", kMaxFfn);
   shape.layers = config.count("num_hidden_layers", kMaxLayers);
   shape.heads = config.count("num_attention_heads", kMaxHeads);
-  shape.kv_heads = config.count_or("num_key_value_heads", type == "mistral" ? 8 : shape.heads, kMaxHeads);
-  shape.head_dim = config.count_or("head_dim", 0, kMaxHeadDim);
+  shape.kv_heads = config.count_or("num_key_value_heads", kv_heads > 0 ? kv_heads : shape.heads, kMaxHeads);
   shape.vocab = config.count("vocab_size", kMaxVocab);
+  config.expect(activation, activations, *activations.begin());
+  shape.attention_bias = shape.output_bias = config.flag("attention_bias", false);
+}
+
+/// `fallback`: the window of the model's code where the file has no such key; a null means none.
+void import_window(Config& config, std::optional<std::int64_t> fallback) {
+  std::optional<std::int64_t>& window = config.shape().sliding_window;
+  if (config.reader().has("sliding_window")) window = config.count("sliding_window", kMaxSequence);
+  else if (!config.is_null("sliding_window")) window = fallback;
+}
+
+/// Qwen2 has its window only where use_sliding_window says so, and there from layer max_window_layers on.
+void import_qwen2(Config& config) {
+  program::ModelShape& shape = config.shape();
+  shape.attention_bias = true;  // Qwen2Attention: q, k and v have a bias, o has none
+  if (!config.flag("use_sliding_window", false)) {
+    config.reader().ignore("sliding_window");
+    config.reader().ignore("max_window_layers");
+    return;
+  }
+  import_window(config, 4096);
+  const std::int64_t first = config.reader().has("max_window_layers") ? config.reader().integer("max_window_layers", {0, kMaxLayers}) : 28;
+  if (first >= shape.layers) shape.sliding_window.reset();
+  else if (first > 0) config.reader().fail("max_window_layers", "a window from some layer on is not supported yet", "0, or as many as there are layers");
+}
+
+void import_llama_family(Config& config, const std::string& type) {
+  program::ModelShape& shape = config.shape();
+  import_sizes(config, type == "mistral" || type == "mixtral" ? 8 : 0, "hidden_act", {"silu", "swish"});
+  shape.head_dim = config.count_or("head_dim", 0, kMaxHeadDim);
   shape.max_positions = config.count_or("max_position_embeddings", 2048, kMaxSequence);
   shape.tied_embeddings = config.flag("tie_word_embeddings", false);
-  config.expect("hidden_act", {"silu", "swish"}, "silu");
-  shape.attention_bias = shape.output_bias = config.flag("attention_bias", false);
-  if (type == "qwen2") shape.attention_bias = true;  // Qwen2Attention: q, k and v have a bias, o has none
   shape.ffn_bias = config.flag("mlp_bias", false);
-  const std::int64_t window = config.count_or("sliding_window", kMaxSequence, kMaxSequence);
-  const bool windowed = config.flag("use_sliding_window", type != "qwen2");
-  if (windowed && window < shape.max_positions) config.warn(fmt::format("sliding_window = {} is not modelled: attention sees the whole sequence", window));
+  if (type == "qwen2") import_qwen2(config);
+  if (type == "mistral") import_window(config, 4096);
+  if (type == "mixtral" || type == "phi3") import_window(config, {});
+  shape.fused_qkv = shape.fused_gate_up = type == "phi3";
+  if (type != "mixtral") return;
+  shape.experts = config.count_or("num_local_experts", 8, kMaxExperts);
+  shape.active_experts = config.count_or("num_experts_per_tok", 2, kMaxExperts);
+  if (shape.active_experts > shape.experts) config.reader().fail("num_experts_per_tok", fmt::format("is more than the {} experts", shape.experts));
+  if (config.flag("output_router_logits", false)) config.warn("output_router_logits: the load-balancing loss is not modelled; its kernels are small");
+}
+
+/// Gemma2DecoderLayer: four norms, GeGLU, capped scores and logits; even layers attend to a window.
+void import_gemma2(Config& config) {
+  program::ModelShape& shape = config.shape();
+  const bool named = config.reader().has("hidden_activation");
+  if (named) config.reader().ignore("hidden_act");
+  import_sizes(config, 4, named ? "hidden_activation" : "hidden_act", {"gelu_pytorch_tanh", "gelu"});
+  shape.head_dim = config.count_or("head_dim", 256, kMaxHeadDim);
+  shape.max_positions = config.count_or("max_position_embeddings", 8192, kMaxSequence);
+  shape.tied_embeddings = config.flag("tie_word_embeddings", true);
+  shape.layout = program::BlockLayout::sandwich;
+  shape.ffn_kind = program::FfnKind::geglu;
+  shape.scaled_embedding = true;
+  shape.attention_softcap = config.capped("attn_logit_softcapping");
+  shape.logit_softcap = config.capped("final_logit_softcapping");
+  import_window(config, 4096);
+  if (shape.sliding_window) shape.full_attention_every = 2;
+}
+
+/// FalconDecoderLayer. The newer architecture (two norms, grouped heads) is another block.
+void import_falcon(Config& config) {
+  program::ModelShape& shape = config.shape();
+  shape.style = program::BlockStyle::gpt;
+  shape.hidden = config.count("hidden_size", kMaxHidden);
+  shape.layers = config.count(config.reader().has("n_layer") ? "n_layer" : "num_hidden_layers", kMaxLayers);
+  shape.heads = config.count(config.reader().has("n_head") ? "n_head" : "num_attention_heads", kMaxHeads);
+  shape.ffn = config.count_or("ffn_hidden_size", 4 * shape.hidden, kMaxFfn);
+  shape.vocab = config.count("vocab_size", kMaxVocab);
+  shape.max_positions = config.count_or("max_position_embeddings", 2048, kMaxSequence);
+  shape.tied_embeddings = config.flag("tie_word_embeddings", true);
+  config.expect("activation", {"gelu"}, "gelu");
+  if (config.flag("new_decoder_architecture", false)) config.reader().fail("new_decoder_architecture", "is not supported yet", "falcon-7b has the older one");
+  shape.kv_heads = config.flag("multi_query", true) ? 1 : shape.heads;
+  if (shape.kv_heads == 1) config.reader().ignore("num_kv_heads");  // the model's code does not read it then
+  if (config.flag("parallel_attn", true)) shape.layout = program::BlockLayout::parallel;
+  shape.positions = config.flag("alibi", false) ? program::Positions::alibi : program::Positions::rope;
+  shape.attention_bias = shape.output_bias = shape.ffn_bias = config.flag("bias", false);
+  shape.norm_bias = shape.fused_qkv = true;
+  shape.norm = program::NormKind::layer_norm;
+  shape.ffn_kind = program::FfnKind::gelu;
 }
 
 void import_gpt2(Config& config) {
@@ -135,7 +220,7 @@ void import_gpt2(Config& config) {
   shape.tied_embeddings = config.flag("tie_word_embeddings", true);
   config.expect("activation_function", {"gelu_new", "gelu", "gelu_pytorch_tanh", "gelu_fast"}, "gelu_new");
   shape.positions = program::Positions::learned;
-  shape.attention_bias = shape.output_bias = shape.ffn_bias = shape.norm_bias = true;
+  shape.attention_bias = shape.output_bias = shape.ffn_bias = shape.norm_bias = shape.fused_qkv = true;
 }
 
 void import_mpt_attention(Config& config) {
@@ -145,7 +230,7 @@ void import_mpt_attention(Config& config) {
   if (!attention) return;
   Config inner(std::move(*attention), config.model());
   if (inner.flag("alibi", false)) shape.positions = program::Positions::alibi;
-  if (inner.flag("rope", false)) inner.reader().fail("rope", "an MPT model with rotary positions is not supported yet");
+  if (inner.flag("rope", false)) shape.positions = program::Positions::rope;
   if (inner.flag("qk_ln", false)) inner.reader().fail("qk_ln", "norms of q and k are not supported yet");
   shape.clip_qkv = inner.reader().has("clip_qkv") && inner.reader().number("clip_qkv", kPositive) > 0;
   shape.kv_heads = inner.count_or("kv_n_heads", inner.text("attn_type", "multihead_attention") == "multiquery_attention" ? 1 : shape.heads, kMaxHeads);
@@ -169,6 +254,7 @@ void import_mpt(Config& config) {
   config.expect("norm_type", {"low_precision_layernorm", "layernorm"}, "low_precision_layernorm");
   if (!config.reader().has("no_bias")) config.warn("no_bias is absent: biases everywhere, as llm-foundry has by default");
   shape.attention_bias = shape.output_bias = shape.ffn_bias = shape.norm_bias = !config.flag("no_bias", false);
+  shape.fused_qkv = true;
   import_mpt_attention(config);
 }
 
@@ -208,17 +294,26 @@ ImportedModel import_hf_config(std::string_view text, const std::string& file) {
   if (!parsed.is_object()) throw InputError(printable(file, 400), "", "expected a JSON object");
   const Json json = without_nulls(parsed);
   ImportedModel model;
-  Config config(Reader(json, file), model);
+  std::vector<std::string> nulls;
+  for (const auto& [key, value] : parsed.items()) {
+    if (value.is_null()) nulls.push_back(key);
+  }
+  Config config(Reader(json, file), model, std::move(nulls));
   const std::string type = config.reader().text("model_type", 64);
   model.name = config.reader().has("_name_or_path") ? last_part(config.text("_name_or_path", type)) : label(file, type);
-  if (type == "llama" || type == "mistral" || type == "qwen2" || type == "phi3") {
+  if (type == "llama" || type == "mistral" || type == "mixtral" || type == "qwen2" || type == "phi3") {
     import_llama_family(config, type);
+  } else if (type == "gemma2") {
+    import_gemma2(config);
+  } else if (type == "falcon") {
+    import_falcon(config);
   } else if (type == "gpt2") {
     import_gpt2(config);
   } else if (type == "mpt") {
     import_mpt(config);
   } else {
-    config.reader().fail("model_type", "\"" + printable(type) + "\" is not supported yet", "supported: llama, mistral, qwen2, phi3, gpt2, mpt");
+    config.reader().fail("model_type", "\"" + printable(type) + "\" is not supported yet",
+                         "supported: llama, mistral, mixtral, qwen2, phi3, gemma2, falcon, gpt2, mpt");
   }
   finish_shape(config);
   for (const char* key : kIgnored) config.reader().ignore(key);

@@ -10,7 +10,8 @@ namespace stepcast::scenarios {
 inline constexpr std::size_t kMaxScenarioBytes = std::size_t{4} << 20;
 inline constexpr int kMaxBaseChain = 16;
 
-inline constexpr std::int64_t kMaxHidden = 1 << 18, kMaxLayers = 4096, kMaxHeads = 1 << 12, kMaxHeadDim = 1 << 12, kMaxFfn = 1 << 20, kMaxVocab = 1 << 24;
+inline constexpr std::int64_t kMaxHidden = 1 << 18, kMaxLayers = 4096, kMaxHeads = 1 << 12, kMaxHeadDim = 1 << 12, kMaxFfn = 1 << 20, kMaxVocab = 1 << 24,
+                              kMaxExperts = 1024;
 inline constexpr std::int64_t kMaxSequence = 1 << 22, kMaxMicroBatch = 1 << 16, kMaxAccumulation = 4096;
 inline constexpr std::int64_t kMaxTokens = std::int64_t{1} << 24;            // micro_batch * seq_len
 inline constexpr std::int64_t kMaxScores = std::int64_t{1} << 50;            // micro_batch * heads * seq_len^2, which unfused attention stores

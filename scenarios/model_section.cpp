@@ -11,14 +11,14 @@
 namespace stepcast::scenarios {
 namespace {
 
-/// GPT-2's block: biases everywhere, LayerNorm, GELU, learned positions, head tied to the embedding (openai/gpt-2, src/model.py).
+/// GPT-2's block: one projection for q, k and v, biases everywhere, LayerNorm, GELU, learned positions, head tied to the embedding (openai/gpt-2, src/model.py).
 program::ModelShape gpt_style() {
   program::ModelShape shape;
   shape.style = program::BlockStyle::gpt;
   shape.ffn_kind = program::FfnKind::gelu;
   shape.norm = program::NormKind::layer_norm;
   shape.positions = program::Positions::learned;
-  shape.tied_embeddings = shape.attention_bias = shape.output_bias = shape.ffn_bias = shape.norm_bias = true;
+  shape.tied_embeddings = shape.attention_bias = shape.output_bias = shape.ffn_bias = shape.norm_bias = shape.fused_qkv = true;
   return shape;
 }
 

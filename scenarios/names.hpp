@@ -8,7 +8,10 @@
 namespace stepcast::scenarios {
 
 inline constexpr EnumName<program::BlockStyle> kBlockStyles[] = {{program::BlockStyle::llama, "llama"}, {program::BlockStyle::gpt, "gpt"}};
-inline constexpr EnumName<program::FfnKind> kFfnKinds[] = {{program::FfnKind::swiglu, "swiglu"}, {program::FfnKind::gelu, "gelu"}};
+inline constexpr EnumName<program::FfnKind> kFfnKinds[] = {
+    {program::FfnKind::swiglu, "swiglu"}, {program::FfnKind::gelu, "gelu"}, {program::FfnKind::geglu, "geglu"}};
+inline constexpr EnumName<program::BlockLayout> kBlockLayouts[] = {
+    {program::BlockLayout::sequential, "sequential"}, {program::BlockLayout::parallel, "parallel"}, {program::BlockLayout::sandwich, "sandwich"}};
 inline constexpr EnumName<program::NormKind> kNorms[] = {{program::NormKind::rms_norm, "rms_norm"}, {program::NormKind::layer_norm, "layer_norm"}};
 inline constexpr EnumName<program::Positions> kPositions[] = {
     {program::Positions::rope, "rope"}, {program::Positions::learned, "learned"}, {program::Positions::alibi, "alibi"}, {program::Positions::none, "none"}};

@@ -128,7 +128,6 @@ Scenario read_layers(Layers layers, Sets sets) {
   Scenario scenario = read_sections(root, origin);
   if (scenario.name.empty()) scenario.name = layers.stem;
   validate(scenario, origin);
-  refuse_unsupported(scenario, origin);
   return scenario;
 }
 

@@ -29,6 +29,20 @@ void describe(Io& io, program::ModelShape& model) {
     biases.flag("norm", model.norm_bias);
   });
   io.flag("clip_qkv", model.clip_qkv);
+  io.choice("layout", model.layout, kBlockLayouts);
+  io.flag("fused_qkv", model.fused_qkv);
+  io.flag("fused_gate_up", model.fused_gate_up);
+  io.group("experts", [&](auto& experts) {
+    experts.count("count", model.experts, 0, kMaxExperts);
+    experts.count("active", model.active_experts, 0, kMaxExperts);
+  });
+  io.count_or("sliding_window", model.sliding_window, "none", 1, kMaxSequence);
+  io.count("full_attention_every", model.full_attention_every, 0, kMaxLayers);
+  io.group("softcaps", [&](auto& caps) {
+    caps.flag("attention", model.attention_softcap);
+    caps.flag("logits", model.logit_softcap);
+  });
+  io.flag("scaled_embedding", model.scaled_embedding);
 }
 
 template <class Io>

@@ -16,8 +16,6 @@ struct Future {
 };
 
 constexpr Future kFuture[] = {
-    {"/model/experts", "", "mixture-of-experts models"},
-    {"/model/sliding_window", "", "attention over a window"},
     {"/policy/framework", "zero1", "use \"fsdp1\""},
     {"/policy/framework", "zero2", "use \"fsdp1\" with sharding \"SHARD_GRAD_OP\""},
     {"/policy/framework", "zero3", "use \"fsdp1\" with sharding \"FULL_SHARD\""},
@@ -57,26 +55,6 @@ void refuse_unsupported(const Json& scenario, const Reader::Origin& origin) {
   for (const Future& future : kFuture) {
     const Json* found = find(scenario, future.pointer);
     if (found && refused(*found, future.value)) throw InputError(origin(future.pointer), future.pointer, with_value(future.value), future.hint);
-  }
-}
-
-void refuse_unsupported(const Scenario& scenario, const Reader::Origin& origin) {
-  const auto refuse = [&](const char* pointer, const char* what, const char* hint) { throw InputError(origin(pointer), pointer, what, hint); };
-  const program::ModelShape& model = scenario.model;
-  if (model.style == program::BlockStyle::llama) {
-    if (model.ffn_kind != program::FfnKind::swiglu)
-      refuse("/model/ffn_kind", "a llama block with another feed-forward than swiglu is not supported yet", "use style \"gpt\"");
-    if (model.norm != program::NormKind::rms_norm)
-      refuse("/model/norm", "a llama block with another norm than rms_norm is not supported yet", "use style \"gpt\"");
-    if (model.positions != program::Positions::rope)
-      refuse("/model/positions", "a llama block with other positions than rope is not supported yet", "use style \"gpt\"");
-    if (model.clip_qkv) refuse("/model/clip_qkv", "clamping q, k and v in a llama block is not supported yet", "use style \"gpt\"");
-  } else {
-    if (model.ffn_kind != program::FfnKind::gelu)
-      refuse("/model/ffn_kind", "a gpt block with another feed-forward than gelu is not supported yet", "use style \"llama\"");
-    if (model.norm != program::NormKind::layer_norm)
-      refuse("/model/norm", "a gpt block with another norm than layer_norm is not supported yet", "use style \"llama\"");
-    if (model.positions == program::Positions::rope) refuse("/model/positions", "a gpt block with rope is not supported yet", "use style \"llama\"");
   }
 }
 

@@ -9,7 +9,5 @@ namespace stepcast::scenarios {
 
 /// Throws InputError "not supported yet" on the first such key or value of a merged scenario.
 void refuse_unsupported(const Json& scenario, const Reader::Origin& origin);
-/// The same for combinations of values, after reading.
-void refuse_unsupported(const Scenario& scenario, const Reader::Origin& origin);
 
 }  // namespace stepcast::scenarios

@@ -4,11 +4,14 @@ stepcast_test(program
   unit/blocks_test.cpp
   unit/build_test.cpp
   unit/builder_test.cpp
+  unit/experts_test.cpp
   unit/fsdp1_test.cpp
   unit/intercept_test.cpp
   unit/layer_test.cpp
   unit/limiter_test.cpp
   unit/memory_of_step_test.cpp
+  unit/model_rules_test.cpp
   unit/model_test.cpp
+  unit/model_variety_test.cpp
   unit/program_text_test.cpp
   LINK stepcast_program)

@@ -16,6 +16,7 @@ Json scenario_json(const ScenarioFacts& s) {
           {"why", s.why},
           {"model", s.model},
           {"parameters", s.parameters},
+          {"active_parameters", s.active_parameters},
           {"device", s.device},
           {"nodes", s.nodes},
           {"gpus_per_node", s.gpus_per_node},

@@ -87,7 +87,8 @@ struct SeedsRow {
 
 struct ScenarioFacts {
   std::string name, why, model, device, policy, precision, recompute, kernels;
-  std::int64_t nodes = 1, gpus_per_node = 1, seq_len = 0, micro_batch = 0, grad_accum = 1, parameters = 0;
+  std::int64_t nodes = 1, gpus_per_node = 1, seq_len = 0, micro_batch = 0, grad_accum = 1, parameters = 0,
+               active_parameters = 0;  // that a token passes through
 };
 
 struct Report {

@@ -22,10 +22,12 @@ hw::AttentionKernel fused_kernel(Attention attention) {
 
 }  // namespace
 
-AttentionCore::AttentionCore(Writer& writer)
+AttentionCore::AttentionCore(Writer& writer, std::int64_t window)
     : w_(writer),
       compiled_(writer.spec.kernels.set == KernelSet::pytorch_compile),
       llama_(writer.spec.model.style == BlockStyle::llama),
+      capped_(writer.spec.model.attention_softcap),
+      window_(window),
       kv_heads_(llama_ && writer.spec.kernels.expand_kv ? writer.size.heads : writer.size.kv_heads) {}
 
 Slot AttentionCore::forward(const Qkv& qkv) {
@@ -52,6 +54,7 @@ hw::KernelShape AttentionCore::fused_shape(hw::KernelKind kind) const {
   shape.n = w_.size.heads;
   shape.k = w_.size.head_dim;
   shape.kv_heads = kv_heads_;
+  shape.window = window_;
   return shape;
 }
 
@@ -96,8 +99,11 @@ Slot AttentionCore::forward_unfused() {
 /// Hugging Face: scale, add the mask, softmax in fp32, cast. MPT "torch": scale, (ALiBi,) build and apply the mask, softmax in the compute type. Compiled: one kernel.
 Slot AttentionCore::probabilities(Slot raw) {
   const std::int64_t e = w_.size.element;
+  raw_ = raw;
   if (compiled_) return softmax_ = w_.elementwise("triton_red_fused_softmax", scores("softmax", e), {raw}, kSoftmax);
   Slot scaled = w_.elementwise("aten::mul scale", scores("scaled", e), {raw});
+  if (capped_) scaled = soft_cap(scaled);
+  if (llama_ && w_.spec.model.positions == Positions::alibi) scaled = w_.elementwise("aten::add alibi", scores("biased", e), {scaled});
   if (llama_) {
     const Slot masked = w_.elementwise("aten::add mask", scores("masked", e), {scaled});
     softmax_ = w_.elementwise("aten::softmax fp32", scores("softmax", 4), {masked}, kSoftmax);
@@ -107,6 +113,21 @@ Slot AttentionCore::probabilities(Slot raw) {
   const Slot mask = causal_mask();
   const Slot masked = w_.kernel("aten::masked_fill", scores("masked", e), {scaled, mask}, {w_.layer.bytes(scaled), w_.layer.bytes(scaled)});
   return softmax_ = w_.elementwise("aten::softmax", scores("softmax", e), {masked}, kSoftmax);
+}
+
+/// c tanh(x / c).
+Slot AttentionCore::soft_cap(Slot raw) {
+  const std::int64_t e = w_.size.element;
+  const Slot divided = w_.elementwise("aten::div softcap", scores("divided", e), {raw});
+  tanh_ = w_.elementwise("aten::tanh softcap", scores("tanh", e), {divided});
+  return w_.elementwise("aten::mul softcap", scores("capped", e), {tanh_});
+}
+
+Slot AttentionCore::soft_cap_gradient(Slot gradient) {
+  const std::int64_t e = w_.size.element;
+  const Slot d_tanh = w_.elementwise("MulBackward0 softcap", scores("d_tanh", e), {gradient});
+  const Slot d_divided = w_.elementwise("TanhBackward0 softcap", scores("d_divided", e), {d_tanh, tanh_});
+  return w_.elementwise("DivBackward0 softcap", scores("d_capped", e), {d_divided});
 }
 
 /// s x s, built in every call: fp32 ones, lower triangle, to bool, not.
@@ -132,6 +153,8 @@ Qkv AttentionCore::backward_unfused(Slot gradient) {
 
 Slot AttentionCore::score_gradient(Slot d_probabilities) {
   const std::int64_t e = w_.size.element;
+  if (compiled_ && capped_)  // the cap's derivative needs the scores themselves
+    return w_.elementwise("triton_red_fused_softmax_backward", scores("d_scores", e), {d_probabilities, softmax_, raw_}, kSoftmax);
   if (compiled_) return w_.elementwise("triton_red_fused_softmax_backward", scores("d_scores", e), {d_probabilities, softmax_}, kSoftmax);
   Slot d_masked = kNoSlot;
   if (llama_) {
@@ -141,6 +164,7 @@ Slot AttentionCore::score_gradient(Slot d_probabilities) {
     const Slot d_softmax = w_.elementwise("SoftmaxBackward0", scores("d_softmax", e), {d_probabilities, softmax_}, kSoftmax);
     d_masked = w_.elementwise("MaskedFillBackward0", scores("d_masked", e), {d_softmax});
   }
+  if (capped_) d_masked = soft_cap_gradient(d_masked);
   return w_.elementwise("MulBackward0 scale", scores("d_scores", e), {d_masked});
 }
 

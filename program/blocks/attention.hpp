@@ -42,25 +42,28 @@ class QkvProjection {
   void weight_gradients_compiled();
 
  private:
-  [[nodiscard]] bool expands() const { return !fused_ && w_.spec.kernels.expand_kv && w_.size.kv_heads < w_.size.heads; }
-  [[nodiscard]] std::int64_t kv_width() const { return expands() ? w_.size.query_width : w_.size.kv_width; }  // as the attention sees them
+  Qkv project(Slot x);
+  [[nodiscard]] std::int64_t kv_width() const { return expands_ ? w_.size.query_width : w_.size.kv_width; }  // as the attention sees them
   Slot expand(const char* name, Slot x);
   Slot reduce(const char* name, Slot gradient);
   Slot join(const Qkv& gradient);
   Slot clamp(Slot x);
+  Slot clamp_gradient(const char* name, Slot gradient, Slot clamped);
+  Qkv clamp_gradients(const Qkv& gradient);
 
   Writer& w_;
-  bool fused_, rope_, clip_;
+  bool fused_, rope_, clip_, expands_;
   Linear q_, k_, v_, qkv_;
   Rope rope_q_, rope_k_;
-  Slot x_ = kNoSlot, clamped_ = kNoSlot;
+  Slot x_ = kNoSlot;
+  Qkv projected_;
   std::vector<std::pair<const Linear*, Slot>> pending_;  // compiled: linear layers and the gradients of their outputs
 };
 
-/// softmax(q k^T / sqrt(d)) v, causal.
+/// softmax(q k^T / sqrt(d)) v, causal; `window`: positions that a query sees, 0: all before it.
 class AttentionCore {
  public:
-  explicit AttentionCore(Writer& writer);
+  AttentionCore(Writer& writer, std::int64_t window);
   Slot forward(const Qkv& qkv);
   Qkv backward(Slot gradient);
 
@@ -71,16 +74,19 @@ class AttentionCore {
   Qkv backward_unfused(Slot gradient);
   Slot probabilities(Slot scores);
   Slot score_gradient(Slot d_probabilities);
+  Slot soft_cap(Slot scores);
+  Slot soft_cap_gradient(Slot gradient);
   Slot causal_mask();
   [[nodiscard]] hw::KernelShape fused_shape(hw::KernelKind kind) const;
   [[nodiscard]] Slot scores(const char* what, std::int64_t element);
   [[nodiscard]] Qkv gradients();
 
   Writer& w_;
-  bool compiled_, llama_;
+  bool compiled_, llama_, capped_;
+  std::int64_t window_;
   std::int64_t kv_heads_;  // as the attention sees them: expanded ones are as many as the query heads
   Qkv in_;
-  Slot out_ = kNoSlot, lse_ = kNoSlot, softmax_ = kNoSlot, probabilities_ = kNoSlot;
+  Slot out_ = kNoSlot, lse_ = kNoSlot, raw_ = kNoSlot, tanh_ = kNoSlot, softmax_ = kNoSlot, probabilities_ = kNoSlot;
 };
 
 }  // namespace stepcast::program

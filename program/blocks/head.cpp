@@ -19,6 +19,7 @@ class LossKernels {
   Slot logits() { return logits_ = tensor("logits", w_.size.element); }
 
   void forward() {
+    if (capped() && kind_ != Loss::fused) soft_cap();
     const Slot loss = w_.layer.tensor("loss", w_.size.tokens * 4, Owner::loss);
     if (kind_ == Loss::fused) {
       w_.kernel("cross_entropy", loss, {logits_}, {3 * w_.size.element * elements_, w_.layer.bytes(loss)}, kSoftmax);
@@ -47,7 +48,8 @@ class LossKernels {
     const Slot of_shifted = shifted_gradient(), padded = casts() ? tensor("d_logits_fp32", 4) : result;
     w_.elementwise("SliceBackward0 zeros", padded, {});
     w_.kernel("SliceBackward0 copy", padded, {of_shifted}, {4 * elements_, 4 * elements_}, kCopy);
-    return casts() ? w_.elementwise("ToCopyBackward0 logits", result, {padded}) : padded;
+    if (casts()) w_.elementwise("ToCopyBackward0 logits", result, {padded});
+    return capped() ? soft_cap_gradient(result) : result;
   }
 
  private:
@@ -62,10 +64,26 @@ class LossKernels {
   }
   [[nodiscard]] bool casts() const { return w_.size.element != 4; }
   [[nodiscard]] Slot tensor(const char* name, std::int64_t element) { return w_.layer.tensor(name, elements_ * element, Owner::loss); }
+  [[nodiscard]] bool capped() const { return w_.spec.model.logit_softcap; }
+
+  /// c tanh(x / c) in the compute type; a fused loss has it in its own kernel.
+  void soft_cap() {
+    const std::int64_t e = w_.size.element;
+    const Slot divided = w_.elementwise("aten::div softcap", tensor("logits_divided", e), {logits_});
+    tanh_ = w_.elementwise("aten::tanh softcap", tensor("logits_tanh", e), {divided});
+    logits_ = w_.elementwise("aten::mul softcap", tensor("logits_capped", e), {tanh_});
+  }
+  Slot soft_cap_gradient(Slot gradient) {
+    const std::int64_t e = w_.size.element;
+    const Slot d_tanh = w_.elementwise("MulBackward0 softcap", tensor("d_logits_tanh", e), {gradient});
+    const Slot d_divided = w_.elementwise("TanhBackward0 softcap", tensor("d_logits_divided", e), {d_tanh, tanh_});
+    return w_.elementwise("DivBackward0 softcap", tensor("d_logits_uncapped", e), {d_divided});
+  }
+
   Writer& w_;
   std::int64_t elements_;
   Loss kind_;
-  Slot logits_ = kNoSlot, shifted_ = kNoSlot, log_softmax_ = kNoSlot;
+  Slot logits_ = kNoSlot, tanh_ = kNoSlot, shifted_ = kNoSlot, log_softmax_ = kNoSlot;
 };
 
 /// Head and loss together, chunk of tokens by chunk, each to the end: logits, their gradient in their place, the gradients of the input and of the weight. So no logits are
@@ -148,39 +166,57 @@ Ports write_head(const StepSpec& spec, Layer& layer) {
   return ports;
 }
 
+namespace {
+
+/// Lookup, scaling, learned positions; the last of them writes the output.
+void embed(Writer& w, const Ports& ports, std::int64_t position_bytes) {
+  const bool learned = w.spec.model.positions == Positions::learned, scaled = w.spec.model.scaled_embedding;
+  constexpr auto kIndexing = hw::MemoryClass::indexing;
+  const std::int64_t token_bytes = w.layer.bytes(ports.output);
+  Slot x = learned || scaled ? w.tokens_by("token_embedding", w.size.hidden) : ports.output;
+  w.kernel("aten::embedding", x, {ports.input, w.params}, {token_bytes, token_bytes}, kIndexing);
+  if (scaled) x = w.elementwise("aten::mul embedding", learned ? w.tokens_by("scaled_embedding", w.size.hidden) : ports.output, {x});
+  if (!learned) return;
+  const Slot positions =
+      w.kernel("aten::embedding positions", w.activation("positions", position_bytes), {w.params}, {position_bytes, position_bytes}, kIndexing);
+  w.add("aten::add positions", ports.output, x, positions);
+}
+
+void table_backward(Writer& w, Ports& ports) {
+  const std::int64_t table = w.spec.model.vocab * w.spec.model.hidden;
+  const bool tied = w.spec.model.tied_embeddings;
+  Slot d = ports.d_output;
+  if (w.spec.model.scaled_embedding) d = w.elementwise("MulBackward0 embedding", w.tokens_by("d_scaled", w.size.hidden), {d});
+  const Slot gradient = tied ? w.activation("d_table", table * w.size.element) : w.parameter_gradient("embedding.weight", table);
+  embedding_backward(w, gradient, d, ports.input);
+  if (!tied) return;
+  ports.tied_gradient = w.layer.tensor("head_gradient", table * w.size.element, Owner::gradients, Lives::outside);
+  w.elementwise("aten::add tied gradients", ports.tied_gradient, {ports.tied_gradient, gradient});
+}
+
+void positions_backward(Writer& w, const Ports& ports, std::int64_t position_bytes) {
+  Slot d_positions = ports.d_output;
+  if (w.size.sequences > 1)
+    d_positions = w.elementwise("aten::sum positions", w.activation("d_positions", position_bytes), {ports.d_output}, Writer::Memory::normalization);
+  const Slot position_table = w.parameter_gradient("positions.weight", w.spec.model.max_positions * w.spec.model.hidden);
+  w.elementwise("EmbeddingBackward0 zeros", position_table, {});
+  w.kernel("EmbeddingBackward0 positions", position_table, {position_table, d_positions}, {position_bytes, position_bytes}, hw::MemoryClass::indexing);
+}
+
+}  // namespace
+
 Ports write_embedding(const StepSpec& spec, Layer& layer) {
   Writer w(spec, layer);
   const std::int64_t token_bytes = w.size.tokens * w.size.hidden * w.size.element, position_bytes = w.size.seq_len * w.size.hidden * w.size.element;
-  const bool learned = spec.model.positions == Positions::learned, tied = spec.model.tied_embeddings;
-  constexpr auto kIndexing = hw::MemoryClass::indexing;
   Ports ports;
   ports.params = w.params;
   ports.input = layer.tensor("ids", 16 * w.size.tokens, Owner::input, Lives::outside);
   ports.output = layer.tensor("output", token_bytes, Owner::activations, Lives::output);
   ports.d_output = layer.tensor("d_output", token_bytes, Owner::activations, Lives::input);
-  const Slot looked_up = learned ? w.tokens_by("token_embedding", w.size.hidden) : ports.output;
-  w.kernel("aten::embedding", looked_up, {ports.input, w.params}, {token_bytes, token_bytes}, kIndexing);
-  if (learned) {
-    const Slot positions =
-        w.kernel("aten::embedding positions", w.activation("positions", position_bytes), {w.params}, {position_bytes, position_bytes}, kIndexing);
-    w.add("aten::add positions", ports.output, looked_up, positions);
-  }
+  embed(w, ports, position_bytes);
   layer.begin_backward();
-  const std::int64_t table = spec.model.vocab * spec.model.hidden;
-  const Slot gradient = tied ? w.activation("d_table", table * w.size.element) : w.parameter_gradient("embedding.weight", table);
-  embedding_backward(w, gradient, ports.d_output, ports.input);
-  if (tied) {
-    ports.tied_gradient = layer.tensor("head_gradient", table * w.size.element, Owner::gradients, Lives::outside);
-    w.elementwise("aten::add tied gradients", ports.tied_gradient, {ports.tied_gradient, gradient});
-  }
-  if (learned) {
-    Slot d_positions = ports.d_output;
-    if (w.size.sequences > 1)
-      d_positions = w.elementwise("aten::sum positions", w.activation("d_positions", position_bytes), {ports.d_output}, Writer::Memory::normalization);
-    const Slot position_table = w.parameter_gradient("positions.weight", spec.model.max_positions * spec.model.hidden);
-    w.elementwise("EmbeddingBackward0 zeros", position_table, {});
-    w.kernel("EmbeddingBackward0 positions", position_table, {position_table, d_positions}, {position_bytes, position_bytes}, kIndexing);
-  }
+  table_backward(w, ports);
+  if (spec.model.positions == Positions::learned) positions_backward(w, ports, position_bytes);
   ports.parameter_gradients = w.parameter_gradients();
   layer.finish();
   return ports;

@@ -57,7 +57,12 @@ void Layer::kernel(std::string_view op, const hw::KernelShape& shape, std::span<
   for (const Slot slot : reads) add(slot, Access::read);
   for (const Slot slot : writes) add(slot, Access::write);
   const auto count = static_cast<std::uint32_t>(operands_.size() - first);
-  launches_.push_back({builder_.kernel(shape, op, kernel_name(shape)), static_cast<std::uint32_t>(first), count, further_launches});
+  launches_.push_back({builder_.kernel(shape, op, kernel_name(shape)), static_cast<std::uint32_t>(first), count, further_launches, false});
+}
+
+void Layer::synchronise() {
+  synchronised_ = builder_.event("result for the host");
+  launches_.back().synchronises = true;
 }
 
 void Layer::finish() {
@@ -259,6 +264,9 @@ void Layer::emit(std::span<const Action> plan, std::span<const BufferId> buffers
         for (const SlotUse& use : operands_of(action.index)) scratch_.push_back({buffers[use.slot], use.access});
         builder_.launch(launches_[action.index].kernel, Stream::compute, work, scratch_);
         builder_.host_work(hw::HostWork::extra_launch, launches_[action.index].further_launches);
+        if (!launches_[action.index].synchronises) break;
+        builder_.record(synchronised_, Stream::compute);
+        builder_.host_wait(synchronised_, WaitReason::synchronize);
         break;
       }
     }

@@ -48,6 +48,8 @@ class Layer {
   // --- writing the lists: the forward first, then, after begin_backward, the backward
   Slot tensor(std::string name, std::int64_t bytes, Owner owner = Owner::activations, Lives lives = Lives::here);
   void kernel(std::string_view op, const hw::KernelShape& shape, std::span<const Slot> reads, std::span<const Slot> writes, std::uint32_t further_launches = 0);
+  /// The host waits for the kernel written last: its result decides what is launched next.
+  void synchronise();
   void hold(Slot slot) { tensors_[slot].held = true; }
   /// The caller holds the layer's inputs until here; without this call, until the forward returns.
   void end_inputs() { inputs_end_ = launches_.size(); }
@@ -88,6 +90,7 @@ class Layer {
   struct Launch {
     KernelId kernel;
     std::uint32_t first_operand, operand_count, further_launches;
+    bool synchronises = false;
   };
   struct SlotUse {
     Slot slot;
@@ -149,6 +152,7 @@ class Layer {
   Plan forward_saving_, forward_dropping_, recompute_;
   Backward backward_saving_, backward_dropping_;
   MarkId recompute_begin_ = 0, recompute_end_ = 0;
+  EventId synchronised_ = 0;
   std::vector<BufferId> shared_;  // by slot, where all instances share it
   std::vector<Operand> scratch_;
 };

@@ -18,8 +18,8 @@ struct Ports {
   std::vector<Slot> parameter_gradients;
 };
 
-/// Each finishes the layer. The head's weight gradient is called "head.weight", tied or not.
-Ports write_block(const StepSpec& spec, Layer& layer);
+/// Each finishes the layer. The head's weight gradient is called "head.weight", tied or not. `window`: of the block's attention, as window_of gives it.
+Ports write_block(const StepSpec& spec, Layer& layer, std::int64_t window = 0);
 Ports write_head(const StepSpec& spec, Layer& layer);
 Ports write_embedding(const StepSpec& spec, Layer& layer);
 

@@ -96,7 +96,7 @@ Slot Norm::backward_compiled(const std::vector<Slot>& gradients, Slot residual, 
   std::vector<Slot> reads{x_, statistics_, w_.params};
   reads.insert(reads.end(), gradients.begin(), gradients.end());
   std::vector<Slot> row_reads = reads;
-  row_reads.push_back(residual);
+  if (residual != kNoSlot) row_reads.push_back(residual);
   w_.kernel("triton_red_fused_add_norm_backward", {result}, row_reads, kReduction);
   // 64 partial sums per column in fp32: a typical split of Inductor's two-stage reductions.
   const Slot partial = w_.activation(name_ + ".partial_sums", 64 * w_.size.hidden * 4);

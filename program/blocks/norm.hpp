@@ -17,7 +17,7 @@ class Norm {
   // --- in a compiled graph
   /// normalised = norm(a + b), and the sum into `sum`; `b` may be kNoSlot: norm(a) alone.
   Slot forward_compiled(Slot a, Slot b, Slot sum);
-  /// The input gradient from several gradients of the output and that of the residual path.
+  /// The input gradient from several gradients of the output and that of the residual path (kNoSlot: none).
   Slot backward_compiled(const std::vector<Slot>& gradients, Slot residual, Slot result);
 
  private:

@@ -46,9 +46,10 @@ Slot Rope::backward_compiled(Slot gradient) { return w_.elementwise("triton_poi_
 
 QkvProjection::QkvProjection(Writer& writer)
     : w_(writer),
-      fused_(writer.spec.model.style == BlockStyle::gpt),
+      fused_(writer.spec.model.fused_qkv),
       rope_(writer.spec.model.positions == Positions::rope),
       clip_(writer.spec.model.clip_qkv),
+      expands_(writer.spec.model.style == BlockStyle::llama && writer.spec.kernels.expand_kv && writer.size.kv_heads < writer.size.heads),
       q_{"q", writer.size.hidden, writer.size.query_width, writer.spec.model.attention_bias},
       k_{"k", writer.size.hidden, writer.size.kv_width, writer.spec.model.attention_bias},
       v_{"v", writer.size.hidden, writer.size.kv_width, writer.spec.model.attention_bias},
@@ -57,43 +58,57 @@ QkvProjection::QkvProjection(Writer& writer)
       rope_k_(writer, "k", writer.size.kv_width) {}
 
 /// Clamps in place; its backward masks the gradient by the clamped values, which the attention keeps anyway.
-Slot QkvProjection::clamp(Slot x) {
-  if (!clip_) return x;
-  return clamped_ = w_.elementwise("aten::clamp_", x, {x});
+Slot QkvProjection::clamp(Slot x) { return clip_ ? w_.elementwise("aten::clamp_", x, {x}) : x; }
+
+Slot QkvProjection::clamp_gradient(const char* name, Slot gradient, Slot clamped) {
+  return w_.elementwise("ClampBackward1", w_.activation(name, w_.layer.bytes(gradient)), {gradient, clamped});
+}
+
+Qkv QkvProjection::clamp_gradients(const Qkv& gradient) {
+  if (!clip_) return gradient;
+  return {clamp_gradient("d_clamp_q", gradient.q, projected_.q), clamp_gradient("d_clamp_k", gradient.k, projected_.k),
+          clamp_gradient("d_clamp_v", gradient.v, projected_.v)};
 }
 
 /// repeat_kv: a copy of keys (values) for every query head.
-Slot QkvProjection::expand(const char* name, Slot x) { return w_.elementwise("aten::reshape repeat_kv", w_.tokens_by(name, w_.size.query_width), {x}, kCopy); }
+Slot QkvProjection::expand(const char* name, Slot x) {
+  const std::int64_t token = w_.size.tokens * w_.size.element;
+  return w_.kernel("aten::reshape repeat_kv", w_.tokens_by(name, w_.size.query_width), {x}, {token * w_.size.kv_width, token * w_.size.query_width}, kCopy);
+}
 
 Slot QkvProjection::reduce(const char* name, Slot gradient) {
   return w_.elementwise("ExpandBackward0 sum", w_.tokens_by(name, w_.size.kv_width), {gradient}, hw::MemoryClass::normalization);
 }
 
-Qkv QkvProjection::forward(Slot x) {
+/// From a fused projection all three are slices of one tensor.
+Qkv QkvProjection::project(Slot x) {
   x_ = x;
-  Qkv result;
   if (fused_) {
     const Slot all = clamp(w_.linear(qkv_, x));
-    result = {all, all, all};
-  } else {
-    result = {w_.linear(q_, x), w_.linear(k_, x), w_.linear(v_, x)};
+    return projected_ = {all, all, all};
   }
+  const Slot q = w_.linear(q_, x), k = w_.linear(k_, x), v = w_.linear(v_, x);
+  return projected_ = {clamp(q), clamp(k), clamp(v)};
+}
+
+Qkv QkvProjection::forward(Slot x) {
+  Qkv result = project(x);
   if (rope_) result = {rope_q_.forward(result.q), rope_k_.forward(result.k), result.v};
-  if (expands()) result = {result.q, expand("k_expanded", result.k), expand("v_expanded", result.v)};
+  if (expands_) result = {result.q, expand("k_expanded", result.k), expand("v_expanded", result.v)};
   return result;
 }
 
 Slot QkvProjection::join(const Qkv& gradient) {
-  Slot joined = w_.elementwise("aten::cat qkv gradients", w_.tokens_by("d_qkv", qkv_.out), {gradient.q, gradient.k, gradient.v}, kCopy);
-  if (clip_) joined = w_.elementwise("ClampBackward1", w_.tokens_by("d_clamp", qkv_.out), {joined, clamped_});
-  return joined;
+  const Slot joined = w_.elementwise("aten::cat qkv gradients", w_.tokens_by("d_qkv", qkv_.out), {gradient.q, gradient.k, gradient.v}, kCopy);
+  return clip_ ? clamp_gradient("d_clamp", joined, projected_.q) : joined;
 }
 
 Slot QkvProjection::backward(const Qkv& gradient) {
   Qkv g = gradient;
-  if (expands()) g = {g.q, reduce("d_k_reduced", g.k), reduce("d_v_reduced", g.v)};
+  if (expands_) g = {g.q, reduce("d_k_reduced", g.k), reduce("d_v_reduced", g.v)};
   if (rope_) g = {rope_q_.backward(g.q), rope_k_.backward(g.k), g.v};
   if (fused_) return w_.linear_backward(qkv_, join(g), x_);
+  g = clamp_gradients(g);
   const Slot from_q = w_.linear_backward(q_, g.q, x_);
   const Slot from_k = w_.linear_backward(k_, g.k, x_);
   const Slot two = w_.add("aten::add input gradients", w_.tokens_by("d_qk_input", w_.size.hidden), from_q, from_k);
@@ -102,25 +117,19 @@ Slot QkvProjection::backward(const Qkv& gradient) {
 }
 
 Qkv QkvProjection::forward_compiled(Slot x) {
-  x_ = x;
-  if (fused_ && !rope_) return forward(x);
-  Qkv result;
-  if (fused_) {
-    const Slot all = clamp(w_.linear(qkv_, x));
-    return {rope_q_.forward_compiled(all, w_.size.query_width), rope_k_.forward_compiled(all, w_.size.kv_width), all};
-  }
-  result = {w_.linear(q_, x), w_.linear(k_, x), w_.linear(v_, x)};
+  Qkv result = project(x);
   if (rope_) result = {rope_q_.forward_compiled(result.q, w_.size.query_width), rope_k_.forward_compiled(result.k, kv_width()), result.v};
-  else if (expands()) result.k = expand("k_expanded", result.k);
-  if (expands()) result.v = expand("v_expanded", result.v);
+  else if (expands_) result.k = expand("k_expanded", result.k);
+  if (expands_) result.v = expand("v_expanded", result.v);
   return result;
 }
 
 std::vector<Slot> QkvProjection::input_gradients_compiled(const Qkv& gradient) {
   Qkv g = gradient;
   if (rope_) g = {rope_q_.backward_compiled(g.q), rope_k_.backward_compiled(g.k), g.v};
-  else if (expands()) g.k = reduce("d_k_reduced", g.k);
-  if (expands()) g.v = reduce("d_v_reduced", g.v);
+  else if (expands_) g.k = reduce("d_k_reduced", g.k);
+  if (expands_) g.v = reduce("d_v_reduced", g.v);
+  if (!fused_) g = clamp_gradients(g);
   if (fused_) pending_ = {{&qkv_, join(g)}};
   else pending_ = {{&q_, g.q}, {&k_, g.k}, {&v_, g.v}};
   std::vector<Slot> result;

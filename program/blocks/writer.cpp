@@ -47,11 +47,11 @@ Slot Writer::kernel(std::string_view op, Slot result, Slots reads, Traffic traff
   return result;
 }
 
-void Writer::kernel(std::string_view op, const std::vector<Slot>& results, const std::vector<Slot>& reads, Memory memory) {
+void Writer::kernel(std::string_view op, const std::vector<Slot>& results, const std::vector<Slot>& reads, Memory memory, std::uint32_t further_launches) {
   Traffic traffic;
   for (const Slot slot : reads) traffic.read += layer.bytes(slot);
   for (const Slot slot : results) traffic.write += layer.bytes(slot);
-  layer.kernel(op, memory_bound(traffic, memory), reads, results);
+  kernel(op, results, reads, traffic, memory, further_launches);
 }
 
 hw::KernelShape Writer::memory_bound(Traffic traffic, Memory memory) const {
@@ -77,10 +77,10 @@ Slot Writer::gemm(std::string_view op, Slot result, Slots reads, std::int64_t m,
 }
 
 Slot Writer::linear(const Linear& linear, Slot x) {
-  const std::string op = (linear.bias ? "aten::addmm " : "aten::mm ") + linear.name;
-  const Slot result = tokens_by(linear.name, linear.out);
+  const std::string op = (linear.bias ? "aten::addmm " : "aten::mm ") + linear.op();
+  const Slot result = rows_by(linear.name, rows(linear), linear.out);
   if (keeps_next_linear()) layer.keep(result);
-  return gemm(op, result, {x, params}, size.tokens, linear.out, linear.in);
+  return gemm(op, result, {x, params}, rows(linear), linear.out, linear.in);
 }
 
 /// Selective recomputation of whole linear layers, or of the second, fourth, ... of a block (torchtitan's "op").
@@ -97,15 +97,16 @@ Slot Writer::linear_backward(const Linear& linear, Slot gradient, Slot x) {
 }
 
 Slot Writer::input_gradient(const Linear& linear, Slot gradient) {
-  return gemm("MmBackward0 input " + linear.name, tokens_by("d_input." + linear.name, linear.in), {gradient, params}, size.tokens, linear.in, linear.out);
+  const Slot result = rows_by("d_input." + linear.name, rows(linear), linear.in);
+  return gemm("MmBackward0 input " + linear.op(), result, {gradient, params}, rows(linear), linear.in, linear.out);
 }
 
 void Writer::weight_gradient(const Linear& linear, Slot gradient, Slot x) {
   const Slot weight = parameter_gradient(linear.name + ".weight", linear.in * linear.out);
-  gemm("MmBackward0 weight " + linear.name, weight, {gradient, x}, linear.out, linear.in, size.tokens);
+  gemm("MmBackward0 weight " + linear.op(), weight, {gradient, x}, linear.out, linear.in, rows(linear));
   if (!linear.bias) return;
   const Slot bias = parameter_gradient(linear.name + ".bias", linear.out);
-  elementwise("aten::sum bias " + linear.name, bias, {gradient}, Memory::normalization);
+  elementwise("aten::sum bias " + linear.op(), bias, {gradient}, Memory::normalization);
 }
 
 }  // namespace stepcast::program

@@ -25,6 +25,9 @@ struct Linear {
   std::string name;
   std::int64_t in = 0, out = 0;
   bool bias = false;
+  std::int64_t rows = 0;   // of x; 0: all tokens
+  std::string label = {};  // in the names of kernels; empty: the name
+  [[nodiscard]] const std::string& op() const { return label.empty() ? name : label; }
 };
 
 /// Bytes that a kernel touches where they are not those of its tensors.
@@ -42,7 +45,8 @@ class Writer {
   // --- tensors
   Slot activation(std::string name, std::int64_t bytes) { return layer.tensor(std::move(name), bytes); }
   /// T x width elements of the compute type.
-  Slot tokens_by(std::string name, std::int64_t width) { return activation(std::move(name), size.tokens * width * size.element); }
+  Slot tokens_by(std::string name, std::int64_t width) { return rows_by(std::move(name), size.tokens, width); }
+  Slot rows_by(std::string name, std::int64_t rows, std::int64_t width) { return activation(std::move(name), rows * width * size.element); }
   /// The gradient of a parameter, in the compute type; kept for the gradient concat. The same tensor for the same name.
   Slot parameter_gradient(const std::string& parameter, std::int64_t elements);
   [[nodiscard]] std::vector<Slot> parameter_gradients() const;
@@ -50,8 +54,13 @@ class Writer {
   // --- kernels; each returns what it writes
   Slot elementwise(std::string_view op, Slot result, Slots reads, Memory memory = Memory::elementwise);
   Slot kernel(std::string_view op, Slot result, Slots reads, Traffic traffic, Memory memory = Memory::elementwise);
-  /// A kernel with several results.
-  void kernel(std::string_view op, const std::vector<Slot>& results, const std::vector<Slot>& reads, Memory memory = Memory::elementwise);
+  /// A kernel with several results, or of several launches.
+  void kernel(std::string_view op, const std::vector<Slot>& results, const std::vector<Slot>& reads, Memory memory = Memory::elementwise,
+              std::uint32_t further_launches = 0);
+  void kernel(std::string_view op, const std::vector<Slot>& results, const std::vector<Slot>& reads, Traffic traffic, Memory memory,
+              std::uint32_t further_launches) {
+    layer.kernel(op, memory_bound(traffic, memory), reads, results, further_launches);
+  }
   Slot gemm(std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1);
   Slot add(std::string_view what, Slot result, Slot a, Slot b) { return elementwise(what, result, {a, b}); }
 
@@ -68,6 +77,7 @@ class Writer {
   Slot params;
 
  private:
+  [[nodiscard]] std::int64_t rows(const Linear& linear) const { return linear.rows > 0 ? linear.rows : size.tokens; }
   [[nodiscard]] hw::KernelShape memory_bound(Traffic traffic, Memory memory) const;
   [[nodiscard]] bool keeps_next_linear();
   std::vector<std::pair<std::string, Slot>> gradients_;

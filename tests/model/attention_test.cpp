@@ -49,6 +49,14 @@ TEST_CASE("A causal mask halves the work and lengthens the rise") {
   CHECK(causal / full == doctest::Approx(0.5 * 0.875 / 0.7));
 }
 
+TEST_CASE("A window's rows are as long as those of the causal square with as many pairs") {
+  // s = 2800, window 700: 1/4 x 7/8 = 7/32 of the pairs, as many per row as a causal square of 1225 has: rise 1225/1525 for 2800/3100.
+  KernelShape windowed = shape(KernelKind::attention_forward, 4, 32, 2800, true);
+  const Seconds causal = attention_time(windowed, round_rates());
+  windowed.window = 700;
+  CHECK(attention_time(windowed, round_rates()) / causal == doctest::Approx(7.0 / 16 * (2800.0 / 3100) / (1225.0 / 1525)));
+}
+
 TEST_CASE("Few heads leave processors idle: 1 x 5 x 1024/128 = 40 row blocks on 100 processors") {
   const Seconds few = attention_time(shape(KernelKind::attention_forward, 1, 5, 1024, false), round_rates());
   const Seconds many = attention_time(shape(KernelKind::attention_forward, 1, 50, 1024, false), round_rates());

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
+
 using namespace stepcast;
 using namespace stepcast::hw;
 
@@ -32,6 +34,19 @@ TEST_CASE("Attention: 4 b a s s d forward, half with a causal mask, 2.5 times th
   CHECK(executed_flops(attention(KernelKind::attention_forward, false, 8)).si() == full);
   CHECK(executed_flops(attention(KernelKind::attention_forward, true, 8)).si() == full / 2);
   CHECK(executed_flops(attention(KernelKind::attention_backward, true, 8)).si() == 2.5 * full / 2);
+}
+
+TEST_CASE("Attention: a window leaves the band below the diagonal, s w - w^2 / 2 of s^2 pairs") {
+  KernelShape shape = attention(KernelKind::attention_forward, true, 8);
+  shape.window = 128;  // 512 x 128 - 128^2 / 2 = 57,344 pairs
+  CHECK(executed_flops(shape).si() == 4.0 * 2 * 8 * 57344 * 64);
+  CHECK(attended_share(shape) == 57344.0 / (512 * 512));
+  for (const std::int64_t window : {0, 512, 1000}) {
+    shape.window = window;
+    CHECK(attended_share(shape) == 0.5);
+  }
+  shape.causal = false;
+  CHECK(attended_share(shape) == 1);
 }
 
 TEST_CASE("Attention: bytes shrink with grouped key and value heads, FLOPs do not") {

@@ -61,10 +61,17 @@ const Option kOptions[] = {
     {"optimizer", 3, [](StepSpec& s, int v) { s.optimizer.implementation = static_cast<OptimizerImpl>(v); }},
     {"clip", 2, [](StepSpec& s, int v) { s.optimizer.clip_grad_norm = v == 1; }},
     {"set_to_none", 2, [](StepSpec& s, int v) { s.optimizer.zero_grad_set_to_none = v == 1; }},
-    {"model", 3,
+    {"model", 7,
      [](StepSpec& s, int v) {
-       if (v > 0) s.model = program::test::gpt(250, 4, 5, 1003, 128, v == 1);
+       if (v == 1 || v == 2) s.model = program::test::gpt(250, 4, 5, 1003, 128, v == 1);
        if (v == 2) s.model.clip_qkv = true;
+       if (v == 3) s.model.experts = 3, s.model.active_experts = 2;
+       if (v == 4) s.model.fused_qkv = s.model.fused_gate_up = s.model.clip_qkv = true;
+       if (v == 5) s.model.layout = BlockLayout::parallel, s.model.ffn_kind = FfnKind::gelu, s.model.kv_heads = 1;
+       if (v == 6) {
+         s.model.layout = BlockLayout::sandwich, s.model.ffn_kind = FfnKind::geglu, s.model.sliding_window = 32, s.model.full_attention_every = 2;
+         s.model.attention_softcap = s.model.logit_softcap = s.model.scaled_embedding = true;
+       }
      }},
     {"world", 4,
      [](StepSpec& s, int v) {
@@ -161,8 +168,8 @@ TEST_CASE("every pair of option values that the rules allow gives a clean progra
     ++programs;
   }
   CHECK(programs > 50);
-  // Refused by the rules: recomputation of chosen kernels around the unit or reentrant, a unit for the head alone whose weight is the embedding's, and the choice
-  // not to expand keys and values where none are or all must be.
+  // Refused by the rules: recomputation of chosen kernels around the unit or reentrant, a unit for the head alone whose weight is the embedding's, the choice
+  // not to expand keys and values where none are or all must be, and experts in a compiled graph.
   CHECK(impossible == std::set<std::string>{"recompute=3 nesting=1", "recompute=3 reentrant=1", "wrap=1 model=1", "attention=1 expand_kv=1",
-                                            "expand_kv=1 model=1", "expand_kv=1 model=2"});
+                                            "expand_kv=1 model=1", "expand_kv=1 model=2", "kernels=1 model=3"});
 }

@@ -4,9 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
-
 #include "program/build.hpp"
+#include "tests/support/block_tally.hpp"
 #include "tests/support/specs.hpp"
 
 namespace stepcast::program {
@@ -15,68 +14,7 @@ namespace {
 constexpr double kTokens = 4096, kHidden = 4096, kFfn = 11008, kHeads = 32;
 constexpr double kTh = kTokens * kHidden, kTf = kTokens * kFfn;
 
-/// What one phase of one block launches.
-struct Tally {
-  int launches = 0, further = 0, gemms = 0, attention = 0, others = 0;
-  double bytes = 0;  // of memory-bound kernels
-  double gemm_flops = 0;
-  int kernels() const { return launches + further; }
-};
-
-struct BlockTally {
-  Tally forward, recompute, backward;
-};
-
-/// Block `index` of the second step; the gradient concat of the unit is left out of the backward.
-BlockTally tally(const StepSpec& spec, int index = 1) {
-  const Program p = build_program(spec, 2);
-  BlockTally result;
-  Tally* now = nullptr;
-  Tally* outer = nullptr;
-  for (const Op& op : p.slice(p.steps[1])) {
-    if (op.kind == OpKind::mark) {
-      const MarkEntry& mark = p.marks[op.id];
-      if (mark.kind == MarkKind::unit && mark.index == index)
-        now = !mark.begin ? nullptr : mark.label.rfind("forward", 0) == 0 ? &result.forward : &result.backward;
-      if (mark.kind == MarkKind::recompute && now) {
-        if (mark.begin) outer = now, now = &result.recompute;
-        else now = outer;
-      }
-    }
-    if (!now) continue;
-    if (op.kind == OpKind::host_work && op.work == hw::HostWork::extra_launch) now->further += static_cast<int>(op.count);
-    if (op.kind != OpKind::launch || op.stream != Stream::compute || p.kernels[op.id].op.rfind("SplitWith", 0) == 0) continue;
-    const hw::KernelShape& shape = p.kernels[op.id].shape;
-    ++now->launches;
-    if (shape.kind == hw::KernelKind::gemm) ++now->gemms, now->gemm_flops += hw::executed_flops(shape).si();
-    else if (shape.kind == hw::KernelKind::memory_bound) ++now->others, now->bytes += static_cast<double>(shape.read_bytes + shape.write_bytes);
-    else ++now->attention;
-  }
-  return result;
-}
-
-StepSpec two_blocks(ModelShape model) {
-  model.layers = 2;
-  model.max_positions = 4096;
-  return test::reference_step(model);
-}
-
-/// Bytes per token that are live at the end of the forward and belong to block `index`, apart from gathered parameters.
-double saved_per_token(const StepSpec& spec, int index) {
-  const Program p = build_program(spec, 1);
-  std::map<std::uint32_t, std::int64_t> live;
-  std::string prefix = "b" + std::to_string(index) + ".";
-  for (const Op& op : p.slice(p.steps[0])) {
-    if (op.kind == OpKind::alloc) live[op.id] = p.buffers[op.id].bytes;
-    if (op.kind == OpKind::free) live.erase(op.id);
-    if (op.kind == OpKind::mark && p.marks[op.id].kind == MarkKind::forward && !p.marks[op.id].begin) break;
-  }
-  double bytes = 0;
-  for (const auto& [id, size] : live) {
-    if (p.buffers[id].owner == Owner::activations && p.buffers[id].label.rfind(prefix, 0) == 0) bytes += static_cast<double>(size);
-  }
-  return bytes / kTokens;
-}
+using test::BlockTally, test::saved_per_token, test::tally, test::two_blocks;
 
 TEST_CASE("Llama, eager: 38 kernels forward, 75 backward") {
   const BlockTally t = tally(two_blocks(test::llama2_7b()));

@@ -35,18 +35,51 @@ TEST_CASE("llama") {
   CHECK(odd.warnings[0] == "\"novel_key\" is not known and was ignored");
 }
 
-TEST_CASE("mistral warns of its window, qwen2 has biases on q, k and v alone") {
+TEST_CASE("windows by the defaults of each model; qwen2 has biases on q, k and v alone") {
   const auto sized = [](const std::string& head) {
     return import_hf_config(
         "{" + head + R"(, "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 100,
-      "num_key_value_heads": 8, "max_position_embeddings": 32768, "sliding_window": 4096})",
+      "num_key_value_heads": 8, "max_position_embeddings": 32768})",
         "c");
   };
-  CHECK(sized(R"("model_type": "mistral")").warnings == std::vector<std::string>{"sliding_window = 4096 is not modelled: attention sees the whole sequence"});
+  CHECK(sized(R"("model_type": "mistral")").shape.sliding_window == 4096);
+  CHECK(sized(R"("model_type": "mistral", "sliding_window": 512)").shape.sliding_window == 512);
+  CHECK_FALSE(sized(R"("model_type": "mistral", "sliding_window": null)").shape.sliding_window);
+  CHECK_FALSE(sized(R"("model_type": "mixtral")").shape.sliding_window);
+  CHECK_FALSE(sized(R"("model_type": "phi3")").shape.sliding_window);
+  CHECK(sized(R"("model_type": "phi3")").shape.fused_gate_up);
+  CHECK(sized(R"("model_type": "qwen2", "sliding_window": 100, "use_sliding_window": true, "max_window_layers": 0)").shape.sliding_window == 100);
+  CHECK_FALSE(sized(R"("model_type": "qwen2", "sliding_window": 100, "use_sliding_window": true, "max_window_layers": 2)").shape.sliding_window);
+  CHECK_THROWS_WITH_AS(sized(R"("model_type": "qwen2", "use_sliding_window": true, "max_window_layers": 1)"),
+                       doctest::Contains("/max_window_layers: a window from some layer on is not supported yet"), InputError);
   const ImportedModel qwen = sized(R"("model_type": "qwen2", "use_sliding_window": false)");
   CHECK(qwen.warnings.empty());
   CHECK(qwen.shape.attention_bias);
   CHECK_FALSE(qwen.shape.output_bias);
+}
+
+TEST_CASE("mixtral, gemma2 and falcon") {
+  const std::string sizes =
+      R"("hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 100, "num_key_value_heads": 8})";
+  const ImportedModel mixtral =
+      import_hf_config(R"({"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 3, "output_router_logits": true, )" + sizes, "c");
+  CHECK(mixtral.shape.experts == 4);
+  CHECK(mixtral.shape.active_experts == 3);
+  CHECK(mixtral.warnings.size() == 1);
+  CHECK(refusal(R"({"model_type": "mixtral", "num_experts_per_tok": 9, )" + sizes) == "config.json: /num_experts_per_tok: is more than the 8 experts");
+  const ImportedModel gemma = import_hf_config(R"({"model_type": "gemma2", "hidden_act": "gelu", "hidden_activation": "gelu_pytorch_tanh", )" + sizes, "c");
+  CHECK(gemma.warnings.empty());
+  CHECK(gemma.shape.head_dim == 256);
+  CHECK(gemma.shape.sliding_window == 4096);
+  CHECK(gemma.shape.full_attention_every == 2);
+  CHECK_FALSE(gemma.shape.attention_softcap);
+  CHECK(import_hf_config(R"({"model_type": "gemma2", "attn_logit_softcapping": 50.0, )" + sizes, "c").shape.attention_softcap);
+  CHECK(import_hf_config(R"({"model_type": "gemma2", "sliding_window": null, )" + sizes, "c").shape.full_attention_every == 0);
+  const std::string falcon = R"({"model_type": "falcon", "hidden_size": 1024, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 100)";
+  CHECK(import_hf_config(falcon + "}", "c").shape.kv_heads == 1);
+  CHECK(import_hf_config(falcon + R"(, "multi_query": false, "parallel_attn": false, "bias": true})", "c").shape.layout == program::BlockLayout::sequential);
+  CHECK(refusal(falcon + R"(, "new_decoder_architecture": true})") ==
+        "config.json: /new_decoder_architecture: is not supported yet; falcon-7b has the older one");
 }
 
 TEST_CASE("gpt2 and mpt") {
@@ -78,8 +111,8 @@ TEST_CASE("refusals") {
   CHECK(refusal("") == "config.json: is empty; a JSON object is expected");
   CHECK(refusal("[]") == "config.json: expected a JSON object");
   CHECK(refusal("{}") == "config.json: /model_type: is missing");
-  CHECK(refusal(R"({"model_type": "falcon"})") ==
-        "config.json: /model_type: \"falcon\" is not supported yet; supported: llama, mistral, qwen2, phi3, gpt2, mpt");
+  CHECK(refusal(R"({"model_type": "bloom"})") ==
+        "config.json: /model_type: \"bloom\" is not supported yet; supported: llama, mistral, mixtral, qwen2, phi3, gemma2, falcon, gpt2, mpt");
   CHECK(refusal(R"({"model_type": "llama"})") == "config.json: /hidden_size: is missing");
   CHECK(refusal(R"({"model_type": "llama", "hidden_size": "4096"})") == "config.json: /hidden_size: expected a whole number, found a text");
   CHECK(refusal(R"({"model_type": "llama", "hidden_size": -1})").find("/hidden_size: -1 is out of range") != std::string::npos);

@@ -18,7 +18,8 @@ TEST_CASE("presets have their published size") {
   const std::map<std::string, std::pair<std::int64_t, std::int64_t>> expected = {
       {"llama-2-7b", {6738415616, 202383360}},      {"llama-3-8b", {8030261248, 218112000}}, {"llama-3-70b", {70553706496, 855654400}},
       {"mistral-7b-v0.1", {7241732096, 218112000}}, {"qwen2.5-7b", {7615616512, 233057792}}, {"phi-3-mini-4k", {3821079552, 113252352}},
-      {"gpt2-xl", {1557611200, 30740800}},          {"mpt-7b", {6658859008, 201379840}}};
+      {"gpt2-xl", {1557611200, 30740800}},          {"mpt-7b", {6658859008, 201379840}},     {"mixtral-8x7b-v0.1", {46702792704, 1451270144}},
+      {"gemma-2-9b", {9241705984, 198195200}},      {"falcon-7b", {6921720704, 207070080}}};
   CHECK(preset_names().size() == expected.size());
   for (const auto& [name, counts] : expected) {
     CAPTURE(name);
@@ -47,5 +48,6 @@ TEST_CASE("Hugging Face configs of public models import to the presets") {
     CAPTURE(name);
     const ImportedModel model = import_hf_config(read_text_file(folder + name + ".json", 1 << 20), name);
     CHECK(model.shape == preset(name).model);
+    CHECK(program::parameters(model.shape) == preset(name).parameters);
   }
 }

@@ -64,6 +64,9 @@ TEST_CASE("the resolved scenario reads back equal and byte for byte") {
        "/loader/batch_time=1 s", "/loader/batch_time_spread=0.3",
        "/run/slow_ranks=[{\"rank\": 3, \"compute_scale\": 1.2}, {\"rank\": 31, \"host_scale\": 2, \"nic_scale\": 1.5}]"},
       {"/model/preset=gpt2-xl", "/batch/seq_len=1024"},
+      {"/model/preset=gemma-2-9b"},
+      {"/model/experts/count=4", "/model/experts/active=1", "/model/sliding_window=100", "/model/full_attention_every=3", "/model/fused_qkv=true"},
+      {"/model/style=gpt", "/model/layout=parallel", "/model/fused_gate_up=true"},
   };
   for (const auto& sets : variants) {
     const Scenario scenario = with(sets);
@@ -111,7 +114,7 @@ TEST_CASE("a preset can be changed") {
   CHECK(scenario.model.head_dim == 64);  // 2048 / 32
   CHECK(scenario.model.ffn == 11008);
   CHECK(refusal({"/model/preset=lama-2-7b"}).find("s.json") == std::string::npos);  // the value came from --set
-  CHECK(refusal({"/model/preset=lama-2-7b"}).find("--set: /model/preset: unknown model \"lama-2-7b\"; did you mean \"llama-2-7b\"? known: gpt2-xl") == 0);
+  CHECK(refusal({"/model/preset=lama-2-7b"}).find("--set: /model/preset: unknown model \"lama-2-7b\"; did you mean \"llama-2-7b\"? known: falcon-7b") == 0);
 }
 
 TEST_CASE("the number of steps and the profiler's schedule") {
@@ -158,6 +161,11 @@ TEST_CASE("refusals name the place") {
   CHECK(refusal({"/model/heads=33"}) == "--set: /model/heads: 33 does not divide hidden = 4096; change heads or hidden, or give head_dim");
   CHECK(refusal({"/model/kv_heads=5"}) == "--set: /model/kv_heads: 5 does not divide heads = 32");
   CHECK(refusal({"/model/layers=3.7"}) == "--set: /model/layers: 3.7 is not a whole number");
+  CHECK(refusal({"/model/experts=8"}) == "--set: /model/experts: expected an object, found a number");
+  CHECK(refusal({"/model/experts/count=8"}).find("--set: /model/experts/count: ") != 0);  // what is missing is the other key
+  CHECK(refusal({"/model/experts/count=8"}).find("/model/experts/active: must be from 1 to the count of experts, 8") != std::string::npos);
+  CHECK(refusal({"/model/sliding_window=100", "/kernels/attention=efficient"}).find("--set: /kernels/attention: has no sliding window, which the model has") ==
+        0);
   CHECK(refusal({"/policy/blocks_per_unit=33"}) == "--set: /policy/blocks_per_unit: is above layers = 32");
   CHECK(refusal({"/allocator/max_split_size=20 MiB"}).find("must be more than 20 MiB") != std::string::npos);
   CHECK(refusal({"/allocator/roundup_power2_divisions=3"}).find("3 is not a power of two") != std::string::npos);
@@ -212,13 +220,12 @@ TEST_CASE("settings of ranks that differ are refused where they would do nothing
 
 TEST_CASE("what is not supported yet is refused, never ignored") {
   const std::vector<std::string> future = {"/policy/framework=zero1", "/policy/framework=zero3", "/policy/cpu_offload=true", "/kernels/set=native",
-                                           "/precision/param=fp8",    "/model/experts=8",        "/model/positions=alibi",   "/model/sliding_window=4096"};
+                                           "/precision/param=fp8"};
   for (const std::string& set : future) {
     CAPTURE(set);
     CHECK(refusal({set}).find("not supported yet") != std::string::npos);
     CHECK(refusal({set}).find("--set: " + set.substr(0, set.find('='))) == 0);
   }
-  CHECK(refusal({"/model/style=gpt"}).find("not supported yet") != std::string::npos);  // a gpt block with llama-2's swiglu
 }
 
 TEST_CASE("built-in scenarios all read") {

@@ -1,0 +1,59 @@
+// Rules about the model and about what the kernels of a step can do for it. See validate.hpp; test: tests/unit/model_rules_test.cpp.
+#include "program/validate.hpp"
+
+namespace stepcast::program {
+namespace {
+
+using Broken = std::optional<BrokenRule>;
+
+constexpr std::int64_t kMaxExperts = 1024;
+
+Broken experts_rule(const StepSpec& spec) {
+  const ModelShape& m = spec.model;
+  if (m.experts == 0) {
+    if (m.active_experts > 0) return BrokenRule{"/model/experts/active", "needs a count of experts", "set /model/experts/count"};
+    return {};
+  }
+  if (m.experts > kMaxExperts) return BrokenRule{"/model/experts/count", "is above " + std::to_string(kMaxExperts), ""};
+  if (m.active_experts < 1 || m.active_experts > m.experts)
+    return BrokenRule{"/model/experts/active", "must be from 1 to the count of experts, " + std::to_string(m.experts),
+                      "the experts that each token is routed to"};
+  if (m.fused_gate_up) return BrokenRule{"/model/fused_gate_up", "experts have a gate and an up projection of their own", "use false"};
+  if (spec.kernels.set == KernelSet::fixed) return {};
+  if (tokens(spec.batch) * m.active_experts < m.experts)
+    return BrokenRule{"/model/experts/count", "more experts than routed tokens: some would have no work", "use a larger micro-batch"};
+  if (spec.kernels.set == KernelSet::pytorch_compile)
+    return BrokenRule{"/kernels/set", "a graph breaks at every expert, whose number of tokens the host must wait for", "use \"pytorch-eager\""};
+  return {};
+}
+
+/// Flash-attention takes a window since version 2.3 and a soft cap since 2.6; the others have neither.
+Broken attention_rule(const StepSpec& spec) {
+  const Attention kernel = spec.kernels.attention;
+  const bool able = kernel == Attention::flash2 || kernel == Attention::flash3 || kernel == Attention::unfused;
+  bool windowed = false;
+  for (std::int64_t block = 0; block < spec.model.layers; ++block) windowed = windowed || window_of(spec.model, block, spec.batch.seq_len) > 0;
+  if (windowed && !able)
+    return BrokenRule{"/kernels/attention", "has no sliding window, which the model has",
+                      "use \"flash2\", \"flash3\" or \"unfused\", or /model/sliding_window \"none\""};
+  if (spec.model.attention_softcap && !able)
+    return BrokenRule{"/kernels/attention", "does not cap the scores, as the model does",
+                      "use \"flash2\", \"flash3\" or \"unfused\", or /model/softcaps/attention false"};
+  if (windowed && kernel != Attention::unfused && !spec.kernels.causal_skip)
+    return BrokenRule{"/kernels/causal_skip", "fused attention always skips what lies outside a sliding window", "use true"};
+  return {};
+}
+
+}  // namespace
+
+std::optional<BrokenRule> broken_model_rule(const StepSpec& spec) {
+  const ModelShape& m = spec.model;
+  if (m.full_attention_every > 0 && !m.sliding_window)
+    return BrokenRule{"/model/full_attention_every", "belongs to a sliding window", "set /model/sliding_window"};
+  if (m.fused_gate_up && m.ffn_kind == FfnKind::gelu) return BrokenRule{"/model/fused_gate_up", "\"gelu\" has no gate", "use false"};
+  if (m.norm_bias && m.norm == NormKind::rms_norm) return BrokenRule{"/model/biases/norm", "\"rms_norm\" has no bias", "use false"};
+  if (Broken broken = experts_rule(spec)) return broken;
+  return spec.kernels.set == KernelSet::fixed ? Broken{} : attention_rule(spec);
+}
+
+}  // namespace stepcast::program
