@@ -60,22 +60,7 @@ BytesPerSecond tree_network(const GroupShape& group, const LinkRates& links) {
 BytesPerSecond tree_inside(const GroupShape& group, const LinkRates& links) {
   const CollectiveKind kind = CollectiveKind::all_reduce;
   const BytesPerSecond inside = by_switch(kind, group, links) ? switch_bandwidth(group, links) : inside_bandwidth(kind, group, links);
-  return std::min(inside, links.tree_rate);
-}
-
-/// How large messages go: bandwidths of the links as bus bandwidth, and hops.
-struct Way {
-  BytesPerSecond inside, network;
-  Hops hops;
-  [[nodiscard]] BytesPerSecond rate() const { return std::min(inside, network); }
-};
-
-Way large_way(CollectiveKind kind, const GroupShape& group, const LinkRates& links) {
-  const Way ring{inside_bandwidth(kind, group, links), network_share(group, links), ring_hops(kind, group)};
-  if (kind != CollectiveKind::all_reduce) return ring;
-  if (group.nodes == 1) return by_switch(kind, group, links) ? Way{switch_bandwidth(group, links), kNoLimit, ring.hops} : ring;
-  const Way tree{tree_inside(group, links), tree_network(group, links), tree_hops(group)};
-  return tree.rate() > ring.rate() ? tree : ring;
+  return std::min(inside, group.nodes == 2 ? links.tree_pair_rate : links.tree_rate);
 }
 
 class Latency {
@@ -93,6 +78,32 @@ class Latency {
   const LinkRates& links_;
   bool pcie_, switch_;
 };
+
+/// How large messages go: bandwidths of the links as bus bandwidth, and hops.
+struct Way {
+  BytesPerSecond inside, network;
+  Hops hops;
+  [[nodiscard]] BytesPerSecond rate() const { return std::min(inside, network); }
+};
+
+Seconds bulk_time(const Way& way, const CollectiveShape& shape, Bytes wire, const LinkRates& links) {
+  return Latency(shape, links).of(links.bulk, way.hops) + wire / way.rate();
+}
+
+Way ring_way(const CollectiveShape& shape, const LinkRates& links) {
+  const bool by_nvls = shape.group.nodes == 1 && by_switch(shape.kind, shape.group, links);
+  return {by_nvls ? switch_bandwidth(shape.group, links) : inside_bandwidth(shape.kind, shape.group, links), network_share(shape.group, links),
+          ring_hops(shape.kind, shape.group)};
+}
+
+Way large_way(const CollectiveShape& shape, Bytes wire, const LinkRates& links) {
+  const Way ring = ring_way(shape, links);
+  if (shape.kind != CollectiveKind::all_reduce || shape.group.nodes == 1) return ring;
+  const Way tree{tree_inside(shape.group, links), tree_network(shape.group, links), tree_hops(shape.group)};
+  return bulk_time(tree, shape, wire, links) < bulk_time(ring, shape, wire, links) ? tree : ring;
+}
+
+Bytes wire_bytes(const CollectiveShape& shape) { return Bytes(static_cast<double>(shape.bytes)) * ring_factor(shape.kind, shape.group.ranks()); }
 
 Seconds ring_protocols(const CollectiveShape& shape, Bytes wire, BytesPerSecond rate, const LinkRates& links) {
   const Latency latency(shape, links);
@@ -127,9 +138,9 @@ BytesPerSecond tree_bandwidth(const GroupShape& group, const LinkRates& links) {
 
 Seconds collective_time(const CollectiveShape& shape, const LinkRates& links) {
   if (shape.group.ranks() == 1) return links.small.start;
-  const Bytes wire = Bytes(static_cast<double>(shape.bytes)) * ring_factor(shape.kind, shape.group.ranks());
-  const Way way = large_way(shape.kind, shape.group, links);
-  const Seconds bulk = Latency(shape, links).of(links.bulk, way.hops) + wire / way.rate();
+  const Bytes wire = wire_bytes(shape);
+  const Way way = large_way(shape, wire, links);
+  const Seconds bulk = bulk_time(way, shape, wire, links);
   const bool tree = shape.kind == CollectiveKind::all_reduce && shape.group.nodes > 1;
   return std::min(bulk, tree ? tree_protocols(shape, wire, links) : ring_protocols(shape, wire, way.rate(), links));
 }
@@ -137,7 +148,7 @@ Seconds collective_time(const CollectiveShape& shape, const LinkRates& links) {
 CollectivePrice collective_price(const CollectiveShape& shape, const LinkRates& links) {
   CollectivePrice price{.alone = collective_time(shape, links)};
   if (shape.group.ranks() == 1) return price;
-  const Way way = large_way(shape.kind, shape.group, links);
+  const Way way = large_way(shape, wire_bytes(shape), links);
   if (shape.group.ranks_per_node > 1) price.nvlink_share = way.rate() / way.inside;
   if (shape.group.nodes > 1) price.nic_share = way.rate() / way.network;
   return price;

@@ -19,7 +19,7 @@ BytesPerSecond ring_bandwidth(CollectiveKind kind, const GroupShape& group, cons
 BytesPerSecond tree_bandwidth(const GroupShape& group, const LinkRates& links);
 
 /// t = min over NCCL's protocols (bulk: Simple, middle: LL128, small: LL) of alpha + f S / B. Rings: N-1 hops (twice for an all-reduce), nodes-1 of them over the
-/// network. All-reduces over nodes take trees, 2 (r-1) and 2 log2(nodes) hops, large ones where the tree is faster than the ring. With NVLS (a reducing switch) an
+/// network. All-reduces over nodes take trees, 2 (r-1) and 2 log2(nodes) hops, large ones where they are faster than the ring. With NVLS (a reducing switch) an
 /// all-reduce pays one latency for all hops inside a node and moves each byte once. The small rate is at most B/2: half of what it sends are flags.
 Seconds collective_time(const CollectiveShape& shape, const LinkRates& links);
 

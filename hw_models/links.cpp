@@ -53,6 +53,7 @@ LinkRates link_rates(const Cluster& cluster) {
                   .middle_ring_rate = rate("middle_ring_rate"),
                   .middle_tree_rate = rate("middle_tree_rate"),
                   .middle_network_rate = rate("middle_network_rate"),
+                  .tree_pair_rate = rate("tree_pair_rate"),
                   .tree_rate = rate("tree_rate")};
   add_nvls(node, links);
   return links;

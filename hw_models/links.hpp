@@ -22,7 +22,7 @@ struct LinkRates {
   BytesPerSecond small_rate, small_network_rate;      // bus bandwidth of the small protocol inside a node and between nodes
   BytesPerSecond middle_ring_rate, middle_tree_rate;  // of the middle one: gathers and scatters; all-reduces inside a node
   BytesPerSecond middle_network_rate;                 // all-reduces over nodes
-  BytesPerSecond tree_rate;                           // most that trees over nodes reach
+  BytesPerSecond tree_pair_rate, tree_rate;           // most that trees over two nodes, and over more, reach
   BytesPerSecond nvls_rate{};                         // bytes of a tensor per second that the switch reduces; 0: it can't
   Seconds nvls_latency{};
 };

@@ -101,6 +101,7 @@ constexpr auto kNodeRules = std::to_array<ConstantRule>({
     byte_rate("middle_ring_rate"),
     byte_rate("middle_tree_rate"),
     byte_rate("middle_network_rate"),
+    byte_rate("tree_pair_rate"),
     byte_rate("tree_rate"),
     {"nvls_efficiency", std::nullopt, 1e-3, 1, false},
     {"nvls_latency", Dimension::time, 0, 100, false},

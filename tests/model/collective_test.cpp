@@ -25,6 +25,7 @@ LinkRates round_links() {
           .middle_ring_rate = 10 * GBps,
           .middle_tree_rate = 10 * GBps,
           .middle_network_rate = 5 * GBps,
+          .tree_pair_rate = 1000 * GBps,
           .tree_rate = 1000 * GBps};
 }
 
@@ -88,11 +89,40 @@ TEST_CASE("On two nodes a tree sends each byte once over the network, a ring 2 (
   CHECK(tree_bandwidth(four, round_links()).in(GBps) == doctest::Approx(48.4375));
   // 800 MB: 1500 MB at 93.75 GB/s = 16,000 us; 50 + 14 x 3 + 2 x 10
   CHECK(collective_time(shape(CollectiveKind::all_reduce, 800'000'000, 8, 2), round_links()).in(microsecond) == doctest::Approx(16112));
-  // 320 MB over four: 620 MB at 50 GB/s = 12,400 us; 50 + 56 x 3 + 6 x 10
+  // 320 MB over four: 620 MB at 50 GB/s = 12,400 us; 50 + 56 x 3 + 6 x 10; the tree's 12,800 are longer, though its 14 and 4 hops are fewer
   CHECK(collective_time(shape(CollectiveKind::all_reduce, 320'000'000, 8, 4), round_links()).in(microsecond) == doctest::Approx(12678));
   LinkRates capped = round_links();
-  capped.tree_rate = 40 * GBps;  // the ring again: 1500 MB at 50 GB/s, 50 + 28 x 3 + 2 x 10
+  capped.tree_pair_rate = 40 * GBps;  // the ring again: 1500 MB at 50 GB/s, 50 + 28 x 3 + 2 x 10
   CHECK(collective_time(shape(CollectiveKind::all_reduce, 800'000'000, 8, 2), capped).in(microsecond) == doctest::Approx(30154));
+}
+
+TEST_CASE("Over many nodes the tree's few hops win for middle sizes, the ring's rate for large ones") {
+  // 16 nodes, 128 ranks: ring 50 + 224 x 3 + 30 x 10 = 1022 us at 50 GB/s; tree 50 + 14 x 3 + 8 x 10 = 172 us at 50 x 127/128 = 49.6 GB/s
+  LinkRates links = round_links();
+  links.tree_rate = 25 * GBps;  // crosses at 850 us x 50 GB/s = 42.5 MB on the wire
+  const auto wire = [](double megabytes) { return static_cast<std::int64_t>(megabytes * 1e6 * 64 / 127); };
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, wire(25), 8, 16), links).in(microsecond) == doctest::Approx(172 + 1000));
+  CHECK(collective_time(shape(CollectiveKind::all_reduce, wire(100), 8, 16), links).in(microsecond) == doctest::Approx(1022 + 2000));
+}
+
+TEST_CASE("On every node profile: time never falls with size, and faster adapters never make a collective slower") {
+  for (const std::string& name : node_names())
+    for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce})
+      for (const GroupShape& group : {GroupShape{2, 1}, GroupShape{4, 1}, GroupShape{1, 2}, GroupShape{2, 2}, GroupShape{1, 16}, GroupShape{2, 16}}) {
+        CAPTURE(name);
+        CAPTURE(group.ranks_per_node);
+        CAPTURE(group.nodes);
+        const Cluster plain = make_cluster(name, group.nodes);
+        const BytesPerSecond faster(plain.node.at("nic_rate") * 1.3);
+        const LinkRates links = link_rates(plain), wide = link_rates(make_cluster(name, group.nodes, {.nic_rate = faster}));
+        Seconds last;
+        for (std::int64_t bytes = 8; bytes < 8'000'000'000; bytes *= 3) {
+          const CollectiveShape now{.kind = kind, .bytes = bytes, .group = group};
+          CHECK(collective_time(now, links) >= last);
+          CHECK(collective_time(now, wide) <= collective_time(now, links));
+          last = collective_time(now, links);
+        }
+      }
 }
 
 TEST_CASE("A switch that reduces moves each byte of an all-reduce once, for one latency; gathers stay rings") {
