@@ -76,6 +76,7 @@ sim::Options options_of(const scenarios::Scenario& scenario, const hw::CostModel
   options.ranks = scenario.run.ranks == scenarios::Ranks::folded ? 1 : options.world_size;
   options.record_from_step = scenario.run.steps - scenario.run.active;
   options.launch_queue_depth = scenario.host.launch_queue_depth;
+  options.one_queue = scenario.host.cuda_device_max_connections == 1;
   const scenarios::Loader& loader = scenario.loader;
   options.loader = {loader.workers, loader.prefetch_factor, to_sim_time(loader.batch_time), sim::Spread(loader.batch_time_spread)};
   options.variation = variation_of(scenario);

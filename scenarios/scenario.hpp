@@ -56,11 +56,12 @@ struct Loader {
 };
 
 struct Host {
-  double scale = 1;                        // ratio by which every host cost is multiplied
-  std::int32_t launch_queue_depth = 1024;  // launches in flight before the driver blocks
-  bool sync_each_step = false;             // loss.item() at the end of each step
-  Seconds gc_period, gc_pause;             // Python's garbage collector: from one collection to the next, and how long one takes; zero: none
-  bool gc_synchronised = false;            // all ranks collect at the same times
+  double scale = 1;                              // ratio by which every host cost is multiplied
+  std::int32_t launch_queue_depth = 1024;        // launches in flight before the driver blocks
+  std::int32_t cuda_device_max_connections = 8;  // hardware queues
+  bool sync_each_step = false;                   // loss.item() at the end of each step
+  Seconds gc_period, gc_pause;                   // Python's garbage collector: from one collection to the next, and how long one takes; zero: none
+  bool gc_synchronised = false;                  // all ranks collect at the same times
   bool operator==(const Host&) const = default;
 };
 

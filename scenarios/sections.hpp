@@ -150,6 +150,7 @@ template <class Io>
 void describe(Io& io, Host& host) {
   io.ratio("scale", host.scale, 0, 1000);
   io.count("launch_queue_depth", host.launch_queue_depth, 1, 1 << 20);
+  io.count("cuda_device_max_connections", host.cuda_device_max_connections, 1, 32);
   io.flag("sync_each_step", host.sync_each_step);
   io.time("gc_period", host.gc_period, kMaxSeconds);
   io.time("gc_pause", host.gc_pause, kMaxSeconds);

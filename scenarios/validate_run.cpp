@@ -25,6 +25,8 @@ void validate_pauses(Seconds period, Seconds length, const char* period_key, con
 }
 
 void validate(const Host& host, const Judge& judge) {
+  judge.require(host.cuda_device_max_connections == 1 || host.cuda_device_max_connections >= 8, "/host/cuda_device_max_connections",
+                "between 2 and 7 is not supported yet", "1: one queue for all streams; from 8 on: one for each");
   validate_pauses(host.gc_period, host.gc_pause, "/host/gc_period", "/host/gc_pause", judge);
   judge.require(!host.gc_synchronised || host.gc_period.si() > 0, "/host/gc_synchronised", "has no collections to synchronise",
                 "set /host/gc_period and /host/gc_pause");

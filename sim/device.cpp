@@ -61,6 +61,7 @@ void Engine::advance(Rank& rank, std::uint32_t s) {
   Stream& stream = rank.streams[s];
   while (stream.state == Stream::State::idle && !stream.queue.empty()) {
     const Item& head = stream.queue.front();
+    if (head.turn != kNoTurn && head.turn != rank.turn) return;
     if (head.arrival > now_) {
       stream.state = Stream::State::awaiting_arrival;
       stream.order = queue_.push(head.arrival, EventKind::stream_arrival, rank.index * static_cast<std::uint32_t>(program::kStreams) + s);
@@ -80,7 +81,18 @@ void Engine::advance(Rank& rank, std::uint32_t s) {
       rank.blocked |= 1u << s;
       return;
     }
+    if (op.kind == OpKind::wait) next_turn(rank);
     retire(rank, s);
+  }
+}
+
+/// One hardware queue: the call at its head has been taken up (a kernel or a collective has started, a wait is over), the one behind it may be. Records hold nobody up.
+void Engine::next_turn(Rank& rank) {
+  if (!options_.one_queue) return;
+  ++rank.turn;
+  for (std::uint32_t s = 0; s < program::kStreams; ++s) {
+    Stream& stream = rank.streams[s];
+    if (!stream.queue.empty() && stream.queue.front().turn == rank.turn) rank.dirty |= 1u << s;
   }
 }
 
@@ -115,6 +127,7 @@ void Engine::start_kernel(Rank& rank, std::uint32_t s) {
   stream.remaining = prices_.kernels[rank.program->ops[item.op].id].alone;
   if (variation_.on()) stream.remaining = variation_.kernel_time(rank.variation, stream.remaining, item.step, item.op);
   stream.speed = 0;  // so that retiming sets the first end
+  next_turn(rank);
   retime_kernels(rank);
 }
 
@@ -197,6 +210,7 @@ void Engine::reach_collective(Rank& rank, std::uint32_t s) {
   if (stream.queue.front().capture != rank.next[static_cast<std::size_t>(communicator)]) return;
   stream.reached = true;
   stream.begin = now_;
+  next_turn(rank);
   const std::uint32_t g = group_of(rank, communicator);
   Group& group = groups_[g];
   rank.arrival[static_cast<std::size_t>(communicator)] = now_;

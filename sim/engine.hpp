@@ -68,6 +68,7 @@ class Engine {
   // device.cpp
   void handle(const Event& event);
   void settle(Rank& rank);
+  void next_turn(Rank& rank);
   void advance(Rank& rank, std::uint32_t stream);
   void start_kernel(Rank& rank, std::uint32_t stream);
   void end_kernel(Rank& rank, std::uint32_t stream);

@@ -174,6 +174,7 @@ bool Engine::enqueue(Rank& rank, const Op& op) {
   item.op = host.pc;
   item.step = static_cast<std::uint32_t>(std::max(host.step, 0));
   item.arrival = host.time + prices_.launch_latency;
+  if (options_.one_queue && op.kind != OpKind::record) item.turn = rank.turns++;
   if (op.kind == OpKind::record) item.capture = ++rank.events[op.id].recorded;
   if (op.kind == OpKind::wait) item.capture = rank.events[op.id].recorded;
   if (op.kind == OpKind::collective) item.capture = rank.issued[static_cast<std::size_t>(program_.collectives[op.id].communicator)]++;

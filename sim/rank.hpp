@@ -39,6 +39,8 @@ class Fifo {
   std::size_t head_ = 0, tail_ = 0;
 };
 
+inline constexpr std::uint32_t kNoTurn = ~std::uint32_t{0};
+
 /// A call that the host has put on a stream.
 struct Item {
   std::uint32_t op = 0;
@@ -46,7 +48,8 @@ struct Item {
   std::uint32_t correlation = 0;  // recorded ranks only
   std::uint32_t context = 0;      // recorded ranks only: step, phase and unit of the call
   std::uint32_t step = 0;
-  SimTime arrival{};  // not before this does it reach the device
+  std::uint32_t turn = kNoTurn;  // one hardware queue: its place among the rank's calls
+  SimTime arrival{};             // not before this does it reach the device
 };
 
 struct Stream {
@@ -107,6 +110,7 @@ struct Rank {
   std::uint32_t running = 0;             // streams that run a kernel, one bit each
   std::uint32_t blocked = 0;             // streams blocked on an event
   std::uint32_t in_collective = 0;       // streams in a collective, or waiting for their turn in its communicator
+  std::uint32_t turns = 0, turn = 0;     // one hardware queue: given out, and whose it is
   Host host;
   std::array<Stream, program::kStreams> streams;
   std::array<std::uint32_t, program::kCommunicators> issued{}, next{};  // collectives issued, and the next to run, per communicator

@@ -55,6 +55,7 @@ struct Options {
   bool memory_limit = true;           // false: device memory is unlimited and the allocator is not run (fixed-cost mode)
   std::int64_t pool_bytes = 0;        // device memory less what lies outside the pool
   std::int32_t launch_queue_depth = 1024;
+  bool one_queue = false;  // all streams share one hardware queue (CUDA_DEVICE_MAX_CONNECTIONS=1)
   memory::Settings allocator;
   LoaderSettings loader;
   VariationSettings variation;

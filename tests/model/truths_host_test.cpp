@@ -126,6 +126,19 @@ TEST_CASE("noise of hosts makes ranks wait for each other, and costs more of a s
   CHECK(most > 0.03 * noisy.step_time_s);
 }
 
+// verl-project/verl-omni#421, FSDP2 with forward prefetch: all-gathers overlapped with 1 and 8 connections, reduce-scatters only with 8.
+TEST_CASE("one hardware queue serialises FSDP2's reduce-scatters with compute, and leaves its all-gathers overlapped") {
+  const auto exposed = [](const char* connections, const std::string& kind) {
+    const auto report = forecast("7b-32xa100", {"/policy/framework=fsdp2", "/policy/forward_prefetch_depth=1", "/model/layers=16", connections}).report;
+    for (const auto& row : report.collectives)
+      if (row.kind == kind) return row.exposed_s;
+    return 0.0;
+  };
+  const char *one = "/host/cuda_device_max_connections=1", *eight = "/host/cuda_device_max_connections=8";
+  CHECK(exposed(one, "reduce_scatter") > 3 * exposed(eight, "reduce_scatter"));
+  CHECK(exposed(one, "all_gather") - exposed(eight, "all_gather") < 0.1 * (exposed(one, "reduce_scatter") - exposed(eight, "reduce_scatter")));
+}
+
 // stas00/ml-engineering, a loader emulated with 0 to 4 workers: 5.388, 3.900, 1.333, 0.839, 0.875 s; open-edge-platform/geti#5958: 3 -> 13 iterations/s, data time 0.217 -> 0.004 s.
 TEST_CASE("a step takes the longer of compute and loader / workers, with a plateau once there are enough") {
   const Sets base = {"/model/layers=4", "/batch/micro_batch=1"};

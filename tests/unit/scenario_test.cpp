@@ -56,7 +56,8 @@ TEST_CASE("the resolved scenario reads back equal and byte for byte") {
       {"/policy/sharding=SHARD_GRAD_OP", "/policy/backward_prefetch=NONE", "/policy/no_sync=true", "/batch/grad_accum=4", "/policy/blocks_per_unit=2"},
       {"/recompute/mode=full", "/recompute/early_stop=false", "/kernels/set=pytorch-compile", "/kernels/attention=unfused", "/kernels/loss=fused"},
       {"/precision/param=fp16", "/precision/reduce=fp32", "/optimizer/implementation=fused", "/optimizer/clip_grad_norm=false"},
-      {"/loader/batch_time=12.5 ms", "/loader/workers=0", "/host/scale=1.37", "/host/launch_queue_depth=16", "/host/sync_each_step=true"},
+      {"/loader/batch_time=12.5 ms", "/loader/workers=0", "/host/scale=1.37", "/host/launch_queue_depth=16", "/host/sync_each_step=true",
+       "/host/cuda_device_max_connections=1"},
       {"/loader/pin_memory=false", "/loader/non_blocking=false", "/loader/sample_bytes=600 kB", "/host/gc_period=20 s", "/host/gc_pause=0.25 s",
        "/host/gc_synchronised=true"},
       {"/run/ranks=explicit",
@@ -213,6 +214,7 @@ TEST_CASE("settings of ranks that differ are refused where they would do nothing
   refused({"/host/gc_pause=1 s"}, "/host/gc_period: is missing");
   refused({"/host/gc_pause=1 s", "/host/gc_period=1 s"}, "/host/gc_pause: must be below /host/gc_period");
   refused({"/host/gc_pause=1 ps", "/host/gc_period=1 us", "/host/gc_synchronised=true"}, "/host/gc_period: must be at least 1 ms");
+  refused({"/host/cuda_device_max_connections=4"}, "between 2 and 7 is not supported yet");
   refused({"/host/gc_synchronised=true"}, "has no collections to synchronise");
   refused({"/fixed_costs={}", "/loader/batch_time=1 s"}, "/loader: has no effect on fixed costs");
   refused({"/fixed_costs={}", "/run/ranks=explicit", "/run/jitter/host=0.1"}, "/run/jitter: does not go with fixed costs");

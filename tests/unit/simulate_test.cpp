@@ -139,6 +139,19 @@ TEST_CASE("a full launch queue blocks the host") {
   CHECK(blocked);
 }
 
+TEST_CASE("one hardware queue: an all-gather that waits behind a reduce-scatter holds up the kernels behind it") {
+  HandProgram p;
+  const auto reduce_scatter = p.collective(50, 1), all_gather = p.collective(50, 1);
+  const auto k = p.kernel(100);
+  const auto e = p.event();
+  p.add(OpKind::launch, k).add(OpKind::record, e).add(OpKind::wait, e, Stream::post_backward).add(OpKind::collective, reduce_scatter, Stream::post_backward);
+  p.add(OpKind::collective, all_gather, Stream::unshard).add(OpKind::launch, k).end_step();
+  CHECK(end_ns(p.run()) == 100 + 100);  // both collectives beside the second kernel
+  sim::Options options;
+  options.one_queue = true;
+  CHECK(end_ns(p.run(options)) == 100 + 50 + 100);  // the all-gather beside it alone
+}
+
 TEST_CASE("explicit ranks: a collective starts when the last rank arrives, and alike ranks equal the folded one to the picosecond") {
   HandProgram p;
   p.host_costs(3, 5);
