@@ -92,6 +92,7 @@ void KernelWork::make_ends(const std::vector<Unit>& units, const Ports& head, co
   const Unit &of_head = head_unit(units), &of_embedding = embedding_unit(units);
   const Layer::Given head_given[] = {{head.params, of_head.params}, {head.input, boundary(last, false)}, {head.d_input, boundary(last, true)}};
   head_buffers_ = head_.instance(of_head.name, head_given);
+  if (head.kept_logits != kNoSlot) kept_logits_ = head_buffers_[head.kept_logits];
   root_gradients_ = select(head_buffers_, head.parameter_gradients);
   head_gradient_count_ = root_gradients_.size();
   std::vector<Layer::Given> given{
@@ -116,6 +117,7 @@ void KernelWork::copy_inputs() {
 void KernelWork::embedding_backward() {
   embedding_.backward(embedding_buffers_);
   builder_.free(input_);
+  if (kept_logits_) builder_.free(*kept_logits_);
 }
 
 }  // namespace stepcast::program

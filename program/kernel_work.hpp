@@ -3,6 +3,7 @@
 // Test: tests/unit/memory_of_step_test.cpp, tests/unit/blocks_test.cpp.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "program/adamw.hpp"
@@ -56,6 +57,7 @@ class KernelWork final : public Work {
   BufferId input_;
   KernelId copy_input_;
   EventId input_copied_;
+  std::optional<BufferId> kept_logits_;
   AdamW adamw_;
 };
 

@@ -58,6 +58,8 @@ Broken kernel_rule(const StepSpec& spec) {
   const KernelChoice& kernels = spec.kernels;
   if (kernels.loss == Loss::chunked && spec.model.vocab > kMaxChunks * spec.model.hidden)
     return BrokenRule{"/kernels/loss", "\"chunked\" would take more than " + std::to_string(kMaxChunks) + " chunks, vocab / hidden", "use \"fused\""};
+  if (kernels.loss == Loss::chunked && kernels.keep_logits)
+    return BrokenRule{"/kernels/keep_logits", "a chunked loss makes no logits that could be kept", "leave it out"};
   if (kernels.expand_kv) return {};
   const char* key = "/kernels/expand_kv";
   if (spec.model.style != BlockStyle::llama) return BrokenRule{key, "a gpt block never expands keys and values", "leave it out"};

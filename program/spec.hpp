@@ -126,6 +126,7 @@ struct KernelChoice {
   bool fused_norm = false;  // one RMSNorm kernel instead of the eager list
   bool expand_kv = true;    // grouped keys and values are copied for every query head before the attention (repeat_kv)
   Loss loss = Loss::eager_fp32;
+  bool keep_logits = false;  // the training loop holds the model's output until the backward is over
   bool operator==(const KernelChoice&) const = default;
 };
 

@@ -115,6 +115,7 @@ void describe(Io& io, program::KernelChoice& kernels) {
   io.flag("fused_norm", kernels.fused_norm);
   io.flag("expand_kv", kernels.expand_kv);
   io.choice("loss", kernels.loss, kLosses);
+  io.flag("keep_logits", kernels.keep_logits);
 }
 
 template <class Io>

@@ -16,7 +16,10 @@ class LossKernels {
  public:
   explicit LossKernels(Writer& writer) : w_(writer), elements_(w_.size.tokens * w_.size.vocab), kind_(writer.spec.kernels.loss) {}
 
-  Slot logits() { return logits_ = tensor("logits", w_.size.element); }
+  Slot logits() {
+    const Lives lives = w_.spec.kernels.keep_logits ? Lives::output : Lives::here;
+    return logits_ = w_.layer.tensor("logits", elements_ * w_.size.element, Owner::loss, lives);
+  }
 
   void forward() {
     if (capped() && kind_ != Loss::fused) soft_cap();
@@ -157,7 +160,8 @@ Ports write_head(const StepSpec& spec, Layer& layer) {
     layer.finish();
     return ports;
   }
-  w.gemm("aten::mm head", loss.logits(), {normed, w.params}, w.size.tokens, w.size.vocab, w.size.hidden);
+  const Slot logits = w.gemm("aten::mm head", loss.logits(), {normed, w.params}, w.size.tokens, w.size.vocab, w.size.hidden);
+  if (spec.kernels.keep_logits) ports.kept_logits = logits;
   loss.forward();
   layer.begin_backward();
   norm.backward(w.linear_backward({"head", w.size.hidden, w.size.vocab}, loss.backward(), normed), ports.d_input);

@@ -14,6 +14,7 @@ struct Ports {
   Slot params = kNoSlot;
   Slot input = kNoSlot, output = kNoSlot;      // head: no output; embedding: `input` are the token ids
   Slot d_output = kNoSlot, d_input = kNoSlot;  // head: no d_output; embedding: no d_input
+  Slot kept_logits = kNoSlot;                  // head: logits that whoever trains gives back
   Slot tied_gradient = kNoSlot;                // embedding with tied weights: the head's weight gradient, to which its own is added
   std::vector<Slot> parameter_gradients;
 };

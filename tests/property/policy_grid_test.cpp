@@ -56,6 +56,7 @@ const Option kOptions[] = {
     {"precision", 5, [](StepSpec& s, int v) { s.precision = kPrecisions[static_cast<std::size_t>(v)]; }},
     {"attention", 2, [](StepSpec& s, int v) { s.kernels.attention = v == 0 ? Attention::flash2 : Attention::unfused; }},
     {"loss", 4, [](StepSpec& s, int v) { s.kernels.loss = static_cast<Loss>(v); }},
+    {"keep_logits", 2, [](StepSpec& s, int v) { s.kernels.keep_logits = v == 1; }},
     {"expand_kv", 2, [](StepSpec& s, int v) { s.kernels.expand_kv = v == 0; }},
     {"kernels", 2, [](StepSpec& s, int v) { s.kernels.set = v == 0 ? KernelSet::pytorch_eager : KernelSet::pytorch_compile; }},
     {"optimizer", 3, [](StepSpec& s, int v) { s.optimizer.implementation = static_cast<OptimizerImpl>(v); }},
@@ -168,8 +169,8 @@ TEST_CASE("every pair of option values that the rules allow gives a clean progra
     ++programs;
   }
   CHECK(programs > 50);
-  // Refused by the rules: recomputation of chosen kernels around the unit or reentrant, a unit for the head alone whose weight is the embedding's, the choice
-  // not to expand keys and values where none are or all must be, and experts in a compiled graph.
-  CHECK(impossible == std::set<std::string>{"recompute=3 nesting=1", "recompute=3 reentrant=1", "wrap=1 model=1", "attention=1 expand_kv=1",
-                                            "expand_kv=1 model=1", "expand_kv=1 model=2", "kernels=1 model=3"});
+  // Refused by the rules: recomputation of chosen kernels around the unit or reentrant, a unit for the head alone whose weight is the embedding's, logits kept
+  // that were never whole, the choice not to expand keys and values where none are or all must be, and experts in a compiled graph.
+  CHECK(impossible == std::set<std::string>{"recompute=3 nesting=1", "recompute=3 reentrant=1", "wrap=1 model=1", "loss=3 keep_logits=1",
+                                            "attention=1 expand_kv=1", "expand_kv=1 model=1", "expand_kv=1 model=2", "kernels=1 model=3"});
 }

@@ -94,6 +94,14 @@ TEST_CASE("loss: 12 bytes per logit at the end of the forward and in the backwar
   l = ledger(spec);
   CHECK(of(l.peak["forward"], Owner::loss) == 2 * logits + 4 * 4096);
   CHECK(of(l.peak["backward"], Owner::loss) == 4 * logits);
+  const std::int64_t peak = l.peak_total["backward"];
+  spec.kernels.keep_logits = true;  // beside the blocks' backward too, and gone after it
+  l = ledger(spec);
+  CHECK(of(l.peak["backward"], Owner::loss) == 4 * logits);
+  CHECK(l.peak_total["backward"] - peak == 2 * logits);
+  CHECK(of(l.at_end["backward"], Owner::loss) == 0);
+  spec.kernels.loss = Loss::eager_fp32;
+  CHECK(of(ledger(spec).peak["backward"], Owner::loss) == 14 * logits);
 }
 
 TEST_CASE("gathered units: the root and two blocks by allocation; all of them under SHARD_GRAD_OP or without reshard") {

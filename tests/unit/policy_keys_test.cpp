@@ -38,6 +38,7 @@ TEST_CASE("each spelling is read, and written so that it reads again") {
                                            {"/recompute/mode=full", "/recompute/nesting=outside", "/recompute/reentrant=true"},
                                            {"/kernels/loss=chunked"},
                                            {"/kernels/loss=fused_fp32"},
+                                           {"/kernels/keep_logits=true"},
                                            {"/kernels/expand_kv=false", "/model/kv_heads=8"},
                                            {"/optimizer/zero_grad_set_to_none=false"}};
   const Scenario plain = read({});
@@ -68,6 +69,7 @@ TEST_CASE("settings that contradict each other are refused at their place, with 
   CHECK(refusal({"/recompute/mode=full", "/recompute/nesting=outside", "/policy/release=before-2.1"}).find("fails before release 2.1") != std::string::npos);
   CHECK(refusal({"/kernels/loss=chunked", "/model/vocab=16000000", "/model/hidden=1024", "/model/heads=32", "/model/head_dim=32"}).find("/kernels/loss: ") !=
         std::string::npos);
+  CHECK(refusal({"/kernels/loss=chunked", "/kernels/keep_logits=true"}).find("--set: /kernels/keep_logits: a chunked loss makes no logits") == 0);
   CHECK(refusal({"/kernels/expand_kv=false"}).find("--set: /kernels/expand_kv: the model has a key and a value for every query head") == 0);
   CHECK(refusal({"/kernels/expand_kv=false", "/model/kv_heads=8", "/kernels/attention=unfused"}).find("/kernels/expand_kv: unfused attention") !=
         std::string::npos);
