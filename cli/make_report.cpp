@@ -15,13 +15,19 @@ namespace {
 
 double s(SimTime time) { return to_seconds(time).in(second); }
 
-std::string policy_text(const program::Policy& policy) {
+std::string sharding_text(const program::Policy& policy) {
   const char *framework = spelled(scenarios::kFrameworks, policy.framework), *sharding = spelled(scenarios::kShardings, policy.sharding);
-  if (policy.framework == program::Framework::ddp) return framework;
+  if (policy.framework == program::Framework::ddp || program::is_zero(policy.framework)) return framework;
   std::string text = fmt::format("{} {}", framework, sharding);
   if (policy.framework != program::Framework::fsdp2 || policy.reshard_after_forward == program::kReshardAfterForward) return text;
   if (policy.reshard_after_forward == program::kKeepAfterForward) return text + ", kept after forward";
   return fmt::format("{}, resharded among {}", text, policy.reshard_after_forward);
+}
+
+std::string policy_text(const program::Policy& policy) {
+  const std::string text = sharding_text(policy);
+  if (policy.cpu_offload == program::CpuOffload::none) return text;
+  return fmt::format("{}, {} on the host", text, spelled(scenarios::kCpuOffloads, policy.cpu_offload));
 }
 
 ScenarioFacts facts(const scenarios::Scenario& scenario) {

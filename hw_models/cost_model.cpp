@@ -18,13 +18,19 @@ namespace stepcast::hw {
 
 namespace {
 
-Seconds kernel_time(const KernelShape& shape, const Profile& gpu, const Profile& node) {
+/// Ranks that copy at the same moment share their bridges.
+Seconds copy_time(const KernelShape& shape, const Cluster& cluster) {
+  return host_copy_time(dram_bytes(shape) * (shape.together ? bridge_sharers(cluster) : 1), shape.pinned, host_copy_rates(cluster.node));
+}
+
+Seconds kernel_time(const KernelShape& shape, const Profile& gpu, const Cluster& cluster) {
   switch (shape.kind) {
     case KernelKind::gemm: return gemm_time(shape, gemm_rates(gpu, shape.dtype));
     case KernelKind::attention_forward:
     case KernelKind::attention_backward: return attention_time(shape, attention_rates(gpu, shape.attention));
     case KernelKind::memory_bound: return memory_bound_time(dram_bytes(shape), memory_rates(gpu, shape.memory));
-    case KernelKind::copy_to_device: return host_copy_time(Bytes(static_cast<double>(shape.write_bytes)), shape.pinned, host_copy_rates(node));
+    case KernelKind::copy_to_device:
+    case KernelKind::copy_to_host: return copy_time(shape, cluster);
     case KernelKind::fixed: break;
   }
   throw std::logic_error("a phase of fixed-cost mode has no hardware price");
@@ -38,6 +44,7 @@ double nccl_slowdown(KernelKind kind, const Profile& gpu) {
     case KernelKind::attention_backward: return gpu.at("nccl_slowdown_attention");
     case KernelKind::memory_bound: return gpu.at("nccl_slowdown_memory");
     case KernelKind::copy_to_device:
+    case KernelKind::copy_to_host:
     case KernelKind::fixed: break;
   }
   return 0;
@@ -48,7 +55,7 @@ double nccl_slowdown(KernelKind kind, const Profile& gpu) {
 CostModel::CostModel(Profile gpu, Cluster cluster) : gpu_(std::move(gpu)), cluster_(std::move(cluster)) {}
 
 KernelPrice CostModel::kernel(const KernelShape& shape) const {
-  const Seconds alone = kernel_time(shape, gpu_, cluster_.node);
+  const Seconds alone = kernel_time(shape, gpu_, cluster_);
   const double share = dram_bytes(shape) / (BytesPerSecond(gpu_.at("dram_bandwidth")) * alone);
   return {.alone = alone,
           .nccl_slowdown = nccl_slowdown(shape.kind, gpu_),
@@ -58,7 +65,7 @@ KernelPrice CostModel::kernel(const KernelShape& shape) const {
 
 CollectivePrice CostModel::collective(const CollectiveShape& shape) const { return collective_price(shape, link_rates(cluster_)); }
 
-Seconds CostModel::host(HostWork work) const { return host_time(cluster_.node, work); }
+Seconds CostModel::host(HostWork work) const { return host_time(cluster_.node, work) * (shares_processors(work) ? cluster_.gpus_per_node : 1); }
 
 Seconds CostModel::launch_latency() const { return Seconds(gpu_.at("launch_latency")); }
 

@@ -34,6 +34,15 @@ std::string_view host_constant(HostWork work) {
     case HostWork::ddp_pre_forward: return "host_ddp_pre_forward";
     case HostWork::ddp_final_callback: return "host_ddp_final_callback";
     case HostWork::ddp_gradient_hook: return "host_ddp_gradient_hook";
+    case HostWork::zero_gradient_hook: return "host_zero_gradient_hook";
+    case HostWork::zero_reduction: return "host_zero_reduction";
+    case HostWork::zero_pre_module: return "host_zero_pre_module";
+    case HostWork::zero_post_module: return "host_zero_post_module";
+    case HostWork::zero_backward_epilogue: return "host_zero_backward_epilogue";
+    case HostWork::zero_step: return "host_zero_step";
+    case HostWork::cpu_adam: return "host_cpu_adam";
+    case HostWork::cpu_adam_by_tensor: return "host_cpu_adam_by_tensor";
+    case HostWork::cpu_pass: return "host_cpu_pass";
     case HostWork::count_: return "";
   }
   return "";
@@ -43,5 +52,7 @@ Seconds host_time(const Profile& node, HostWork work) {
   const std::string_view key = host_constant(work);
   return key.empty() ? Seconds{} : Seconds(node.at(key));
 }
+
+bool shares_processors(HostWork work) { return work == HostWork::cpu_adam || work == HostWork::cpu_adam_by_tensor || work == HostWork::cpu_pass; }
 
 }  // namespace stepcast::hw

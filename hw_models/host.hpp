@@ -15,4 +15,7 @@ std::string_view host_constant(HostWork work);
 /// One unit of `work`; zero for `none`.
 Seconds host_time(const Profile& node, HostWork work);
 
+/// Work that fills the processors and the memory of a node by itself: its price is that of the whole node, and all ranks of a node do it at the same moment.
+bool shares_processors(HostWork work);
+
 }  // namespace stepcast::hw

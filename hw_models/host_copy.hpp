@@ -17,4 +17,7 @@ HostCopyRates host_copy_rates(const Profile& node);
 /// t = start + bytes / rate; pageable memory goes through a pinned buffer of the driver and is slower. Valid for one copy at a time in one direction.
 Seconds host_copy_time(Bytes bytes, bool pinned, const HostCopyRates& rates);
 
+/// GPUs of a node behind one host bridge, which share it when all copy at the same moment; the two directions do not share.
+double bridge_sharers(const Cluster& cluster);
+
 }  // namespace stepcast::hw

@@ -77,6 +77,7 @@ Flops executed_flops(const KernelShape& shape) {
     case KernelKind::attention_backward: return Flops(2.5 * attention_forward_flops(shape));  // five matrix products against two
     case KernelKind::memory_bound:
     case KernelKind::copy_to_device:
+    case KernelKind::copy_to_host:
     case KernelKind::fixed: return Flops(0);
   }
   return Flops(0);
@@ -91,7 +92,8 @@ Bytes dram_bytes(const KernelShape& shape) {
     case KernelKind::attention_backward:
       return Bytes(size * 4.0 * (query_elements(shape) + key_elements(shape)) + 12.0 * query_elements(shape) + statistics_bytes(shape));
     case KernelKind::memory_bound:
-    case KernelKind::copy_to_device: return Bytes(static_cast<double>(shape.read_bytes) + static_cast<double>(shape.write_bytes));
+    case KernelKind::copy_to_device:
+    case KernelKind::copy_to_host: return Bytes(static_cast<double>(shape.read_bytes) + static_cast<double>(shape.write_bytes));
     case KernelKind::fixed: return Bytes(0);
   }
   return Bytes(0);

@@ -20,6 +20,7 @@ enum class KernelKind : std::uint8_t {
   attention_backward,  // same shape; all kernels of the fused backward together
   memory_bound,        // read_bytes + write_bytes, of class `memory`
   copy_to_device,      // write_bytes from host memory (`pinned` or pageable), by a copy engine
+  copy_to_host,        // read_bytes the other way
   fixed                // a phase of fixed-cost mode, see FixedPhase
 };
 
@@ -45,11 +46,15 @@ struct KernelShape {
   std::int64_t window = 0;                       // attention only, with `causal`: positions that a query sees, 0: all before it
   std::int64_t read_bytes = 0, write_bytes = 0;  // memory_bound and copies
   bool pinned = true;                            // copies: the host's memory is page-locked
+  bool together = false;                         // copies: all ranks of a node make it at the same moment
   auto operator<=>(const KernelShape&) const = default;
 };
 
 /// Share of the pairs of tokens that attention computes: 1; with a causal mask 1/2; with a window w of s positions as well w/s - (w/s)^2/2.
 double attended_share(const KernelShape& shape);
+
+/// Copies between host and device.
+inline bool is_host_copy(KernelKind kind) { return kind == KernelKind::copy_to_device || kind == KernelKind::copy_to_host; }
 
 /// FLOPs that the kernel executes (2mnk per GEMM; attention as executed, causal skipping included); 0 for memory-bound kernels.
 Flops executed_flops(const KernelShape& shape);
@@ -105,7 +110,16 @@ enum class HostWork : std::uint8_t {
   dtensor_dispatch,  // per DTensor in the arguments of an optimizer's op, on top of the op
   ddp_pre_forward,
   ddp_final_callback,
-  ddp_gradient_hook,  // per parameter: the reducer marks its gradient ready
+  ddp_gradient_hook,   // per parameter: the reducer marks its gradient ready
+  zero_gradient_hook,  // DeepSpeed, per parameter: a Python hook puts its gradient into a bucket
+  zero_reduction,      // per bucket: slices, owners, bookkeeping of the gradients in it
+  zero_pre_module,
+  zero_post_module,  // stage 3: fixed part of each hook around a module
+  zero_backward_epilogue,
+  zero_step,           // fixed parts of the end of a backward and of the optimizer's step
+  cpu_adam,            // on the processors of the host, per 2^20 elements: AdamW in one pass
+  cpu_adam_by_tensor,  // ... op by op
+  cpu_pass,            // ... one op on two tensors, such as an addition or a scaling and a norm
   count_
 };
 inline constexpr std::size_t kHostWorkKinds = static_cast<std::size_t>(HostWork::count_);

@@ -19,6 +19,7 @@ double units_of_work(const KernelShape& shape) {
     case KernelKind::attention_forward:
     case KernelKind::attention_backward: return static_cast<double>(shape.batch) * static_cast<double>(shape.n) * blocks(shape.m);
     case KernelKind::memory_bound: return dram_bytes(shape).si() / kBytesPerProcessor;
+    case KernelKind::copy_to_host:
     case KernelKind::copy_to_device:  // no multiprocessor works on it
     case KernelKind::fixed: return 0;
   }

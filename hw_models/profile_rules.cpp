@@ -141,6 +141,15 @@ constexpr auto kNodeRules = std::to_array<ConstantRule>({
     time("host_ddp_gradient_hook"),
     time("host_copy_start"),
     byte_rate("host_copy_pageable_rate"),
+    time("host_zero_gradient_hook"),
+    time("host_zero_reduction"),
+    time("host_zero_pre_module"),
+    time("host_zero_post_module"),
+    time("host_zero_backward_epilogue"),
+    time("host_zero_step"),
+    time("host_cpu_adam"),
+    time("host_cpu_adam_by_tensor"),
+    time("host_cpu_pass"),
 });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "program/groups.hpp"
+#include "program/host_copies.hpp"
 
 namespace stepcast::program {
 namespace {
@@ -33,7 +34,35 @@ AdamW::AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& un
 }
 
 void AdamW::step() {
+  if (spec_.policy.cpu_offload != CpuOffload::none) return step_on_host();
   if (spec_.optimizer.clip_grad_norm) spec_.policy.framework == Framework::fsdp1 ? clip() : clip_tensors();
+  if (spec_.optimizer.clip_host_sync) wait_for_norm();
+  update();
+}
+
+/// On the host's processors, where shards and gradients are. The norm is combined on the device, and the host waits for it.
+void AdamW::step_on_host() {
+  std::int64_t elements = 0;
+  for (const Unit& unit : units_) elements += unit.flat.shard;
+  if (spec_.optimizer.clip_grad_norm) {
+    builder_.host_work(hw::HostWork::cpu_pass, mebi_elements(elements));
+    builder_.alloc(norm_, kCompute);
+    scalar("aten::to norm", {out(norm_)});
+    all_reduce_norm(norm_, "all_reduce gradient norm");
+    builder_.free(norm_);
+    wait_for_norm();
+    builder_.host_work(hw::HostWork::cpu_pass, mebi_elements(elements));
+  }
+  cpu_adam(builder_, spec_.optimizer.implementation, elements);
+}
+
+void AdamW::wait_for_norm() {
+  const EventId known = builder_.event("norm on the host");
+  builder_.record(known, kCompute);
+  builder_.host_wait(known, WaitReason::synchronize);
+}
+
+void AdamW::update() {
   if (!state_created_) create_state();
   switch (spec_.optimizer.implementation) {
     case OptimizerImpl::fused: fused(); break;
@@ -162,10 +191,7 @@ void AdamW::clip() {
   };
   for (const Unit& unit : units_) per_tensor(unit, "aten::linalg_vector_norm", false, {in(unit.sharded_grad), inout(norms_)});
   for (const char* op : {"aten::stack", "aten::linalg_vector_norm total", "aten::pow"}) scalar(op, {in(norms_), inout(norm_)});
-  if (const hw::GroupShape shards = groups_of(spec_).shard; shards.ranks() > 1) {
-    const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, 4, shards}, Communicator::shard, true, "all_reduce gradient norm"};
-    builder_.collective(builder_.collective(entry), kCompute, {inout(norm_)});
-  }
+  all_reduce_norm(norm_, "all_reduce gradient norm");
   for (const char* op : {"aten::pow root", "aten::add eps", "aten::div", "aten::clamp"}) scalar(op, {inout(norm_)});
   for (const Unit& unit : units_) per_tensor(unit, "aten::mul_ clip", true, {inout(unit.sharded_grad), in(norm_)});
   builder_.free(norms_);
@@ -178,16 +204,20 @@ void AdamW::clip_tensors() {
   builder_.alloc(norm_, kCompute);
   pass({"aten::_foreach_norm", {&Unit::sharded_grad}, {}}, groups(1));
   scalar("aten::stack", {inout(norms_)});
-  if (const hw::GroupShape shards = groups_of(spec_).shard; shards.ranks() > 1) {
-    const std::int64_t bytes = builder_.program().buffers[norms_].bytes;
-    const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, bytes, shards}, Communicator::shard, true, "all_reduce gradient norms"};
-    builder_.collective(builder_.collective(entry), kCompute, {inout(norms_)});
-  }
+  all_reduce_norm(norms_, "all_reduce gradient norms");
   scalar("aten::linalg_vector_norm total", {in(norms_), out(norm_)});
   for (const char* op : {"aten::add eps", "aten::div", "aten::clamp"}) scalar(op, {inout(norm_)});
   pass({"aten::_foreach_mul_ clip", {}, {&Unit::sharded_grad}}, groups(1));
   builder_.free(norms_);
   builder_.free(norm_);
+}
+
+void AdamW::all_reduce_norm(BufferId norm, const char* label) {
+  const hw::GroupShape shards = groups_of(spec_).shard;
+  if (shards.ranks() == 1) return;
+  const std::int64_t bytes = builder_.program().buffers[norm].bytes;
+  const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, bytes, shards}, Communicator::shard, true, label};
+  builder_.collective(builder_.collective(entry), kCompute, {inout(norm)});
 }
 
 /// A kernel on a few numbers.

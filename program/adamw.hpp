@@ -15,6 +15,8 @@ class AdamW {
   AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units);
   /// Clipping, if asked for, and the update. The first step creates the optimizer state.
   void step();
+  /// The update alone.
+  void update();
 
  private:
   /// Part of the shards that one launch works on.
@@ -31,6 +33,9 @@ class AdamW {
   };
 
   void create_state();
+  void step_on_host();
+  void wait_for_norm();
+  void all_reduce_norm(BufferId norm, const char* label);
   void clip();
   void clip_tensors();
   void dispatch_tensors(std::size_t lists);

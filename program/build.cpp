@@ -13,6 +13,8 @@
 #include "program/kernel_work.hpp"
 #include "program/units.hpp"
 #include "program/validate.hpp"
+#include "program/zero_stage12.hpp"
+#include "program/zero_stage3.hpp"
 
 namespace stepcast::program {
 namespace {
@@ -49,16 +51,18 @@ std::unique_ptr<Work> make_work(const StepSpec& spec, Builder& builder, const st
   return std::make_unique<KernelWork>(spec, builder, units);
 }
 
-/// Persistent memory: the shards of the parameters.
-void set_up(Builder& builder, const std::vector<Unit>& units) {
-  for (const Unit& unit : units) builder.alloc(unit.master, Stream::compute);
+/// Persistent memory: the shards of the parameters, unless the host holds them.
+void set_up(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units) {
+  for (const Unit& unit : units) {
+    if (spec.policy.cpu_offload == CpuOffload::none) builder.alloc(unit.master, Stream::compute);
+  }
   builder.program().setup = {0, builder.position()};
 }
 
 void build_fsdp1(const StepSpec& spec, Builder& builder, int steps) {
   std::vector<Unit> units = make_units(spec, builder);
   const std::unique_ptr<Work> work = make_work(spec, builder, units);
-  set_up(builder, units);
+  set_up(spec, builder, units);
   Fsdp1 fsdp(spec, builder, units, *work);
   builder.program().steps = build_steps(builder, fsdp, steps);
 }
@@ -66,7 +70,7 @@ void build_fsdp1(const StepSpec& spec, Builder& builder, int steps) {
 void build_fsdp2(const StepSpec& spec, Builder& builder, int steps) {
   Fsdp2Groups wrapped = make_fsdp2_groups(spec, builder);
   const std::unique_ptr<Work> work = make_work(spec, builder, wrapped.units);
-  set_up(builder, wrapped.units);
+  set_up(spec, builder, wrapped.units);
   Fsdp2 fsdp(spec, builder, wrapped, *work);
   builder.program().steps = build_steps(builder, fsdp, steps);
 }
@@ -76,8 +80,26 @@ void build_ddp(const StepSpec& spec, Builder& builder, int steps) {
   const std::unique_ptr<Work> work = make_work(spec, builder, units);
   Ddp ddp(spec, builder, units, *work);
   ddp.setup();
-  set_up(builder, units);
+  set_up(spec, builder, units);
   builder.program().steps = build_steps(builder, ddp, steps);
+}
+
+void build_zero12(const StepSpec& spec, Builder& builder, int steps) {
+  const std::vector<Unit> units = make_zero_units(spec, ZeroStage12::parameters_of(spec, builder));
+  const std::unique_ptr<Work> work = make_work(spec, builder, units);
+  ZeroStage12 zero(spec, builder, units, *work);
+  zero.setup();
+  builder.program().setup = {0, builder.position()};
+  builder.program().steps = build_steps(builder, zero, steps);
+}
+
+void build_zero3(const StepSpec& spec, Builder& builder, int steps) {
+  const std::vector<Unit> units = make_zero_units(spec, ZeroStage3::persistent_of(spec, builder));
+  const std::unique_ptr<Work> work = make_work(spec, builder, units);
+  ZeroStage3 zero(spec, builder, units, *work);
+  zero.setup();
+  builder.program().setup = {0, builder.position()};
+  builder.program().steps = build_steps(builder, zero, steps);
 }
 
 }  // namespace
@@ -88,7 +110,10 @@ Program build_program(const StepSpec& spec, int steps) {
   switch (spec.policy.framework) {
     case Framework::fsdp2: build_fsdp2(spec, builder, steps); break;
     case Framework::ddp: build_ddp(spec, builder, steps); break;
-    default: build_fsdp1(spec, builder, steps); break;
+    case Framework::zero1:
+    case Framework::zero2: build_zero12(spec, builder, steps); break;
+    case Framework::zero3: build_zero3(spec, builder, steps); break;
+    case Framework::fsdp1: build_fsdp1(spec, builder, steps); break;
   }
   return std::move(builder.program());
 }

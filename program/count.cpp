@@ -152,7 +152,16 @@ const char* name(hw::HostWork work) {
                                            "dtensor_dispatch",
                                            "ddp_pre_forward",
                                            "ddp_final_callback",
-                                           "ddp_gradient_hook"};
+                                           "ddp_gradient_hook",
+                                           "zero_gradient_hook",
+                                           "zero_reduction",
+                                           "zero_pre_module",
+                                           "zero_post_module",
+                                           "zero_backward_epilogue",
+                                           "zero_step",
+                                           "cpu_adam",
+                                           "cpu_adam_by_tensor",
+                                           "cpu_pass"};
   static_assert(std::size(kNames) == hw::kHostWorkKinds);
   return kNames[static_cast<std::size_t>(work)];
 }

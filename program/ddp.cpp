@@ -197,6 +197,8 @@ void Ddp::forward() {
 void Ddp::backward() {
   next_bucket_ = 0;
   for (Bucket& bucket : buckets_) bucket.pending = bucket.size;
+  if (spec_.kernels.loss == Loss::chunked && shared_ == kNone && !parameters_.empty())
+    gradient_ready(parameters_.front());  // the head's, there from the forward on
   with_hooks([&] { work_.head_backward(); }, shared_);
   for (std::size_t i = units_.size() - 1; i-- > 0;) {
     const Unit& unit = units_[i];

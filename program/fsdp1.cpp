@@ -140,12 +140,19 @@ void Fsdp1::unshard(Unit& unit) {
   }
 }
 
-/// Casts the shard for compute. The cast comes before the limiter, the big allocation after it. One rank alone casts straight into its parameters.
+/// Fetches the shard from the host, if it lives there, and casts it for compute. The cast comes before the limiter, the big allocation after it. One rank alone casts straight into its parameters.
 bool Fsdp1::pre_unshard(Unit& unit) {
-  if (unit.unsharded || !types_.mixed) return false;
+  if (unit.unsharded || (!types_.mixed && !types_.offloaded)) return false;
+  if (types_.offloaded) {
+    builder_.alloc(unit.fetched_shard, Stream::pre_unshard);
+    extra(unit.fetch_shard, Stream::pre_unshard, hw::HostWork::op_forward, {out(unit.fetched_shard)});
+    if (!types_.mixed) return true;
+  }
   const BufferId target = types_.sharded ? unit.low_shard : unit.params;
   builder_.alloc(target, Stream::pre_unshard);
-  extra(unit.cast_shard, Stream::pre_unshard, hw::HostWork::op_forward, {in(unit.master), out(target)});
+  const BufferId shard = types_.offloaded ? unit.fetched_shard : unit.master;
+  extra(unit.cast_shard, Stream::pre_unshard, hw::HostWork::op_forward, {in(shard), out(target)});
+  if (types_.offloaded) builder_.free(unit.fetched_shard);
   return true;
 }
 
@@ -247,6 +254,11 @@ void Fsdp1::final_callback() {
   builder_.host_work(hw::HostWork::fsdp_final_callback);
   if (sync_gradients_) stream_wait(Stream::compute, Stream::post_backward);
   if (sync_gradients_ && hybrid()) stream_wait(Stream::compute, Stream::all_reduce);
+  if (sync_gradients_ && types_.offloaded) {  // the gradients are there
+    const EventId drained = builder_.event("gradients on the host");
+    builder_.record(drained, Stream::compute);
+    builder_.host_wait(drained, WaitReason::synchronize);
+  }
   post_forward_order_.clear();
   for (Unit& unit : units_) { unit.prefetched = unit.needs_pre_forward_unshard = unit.needs_pre_backward_unshard = unit.ran_pre_backward = false; }
 }

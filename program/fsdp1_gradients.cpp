@@ -56,7 +56,12 @@ void Fsdp1::reduce_gradient(Unit& unit) {
     extra(unit.accumulate, stream, kWork, {inout(unit.sharded_grad), in(result)});
     builder_.free(result);
   }
-  unit.has_sharded_grad = true;
+  unit.has_sharded_grad = !types_.offloaded;
+  if (types_.offloaded) {
+    extra(unit.send_gradient, stream, kWork, {in(result)});
+    if (result == shard && stream != kPost) builder_.record_stream(result, stream);
+    builder_.free(result);
+  }
   builder_.record_stream(unit.flat_grad, kPost);
   builder_.free(unit.flat_grad);
   unit.has_flat_grad = false;

@@ -138,7 +138,9 @@ void Fsdp2::final_callback() {
     Fsdp2Group& g = group(i);
     if (g.unfinished) builder_.wait(kCompute, g.finished);
     if (g.holds_reduce_output) builder_.free(g.reduce_output);
-    g.unfinished = g.holds_reduce_output = false;
+    if (g.unfinished && offloaded()) builder_.host_wait(g.finished, WaitReason::synchronize);  // the gradients are there
+    if (g.holds_gradient) builder_.free(unit(i).sharded_grad);
+    g.unfinished = g.holds_reduce_output = g.holds_gradient = false;
   }
   wait_for_outstanding();
   post_forward_order_.clear();
@@ -181,20 +183,25 @@ void Fsdp2::unshard(Index i) {
   g.pending = true;
 }
 
-/// This rank's shards, cast for compute, go to their place in the staging buffer.
+/// This rank's shards, fetched from the host if they live there and cast for compute, go to their place in the staging buffer.
 void Fsdp2::copy_in(Index i) {
   const Fsdp2Group& g = group(i);
   if (g.state == Fsdp2Group::State::sharded_post_forward) {
     builder_.alloc(g.staging, kCopyIn);
     return extra(g.copy_in_sub, kCopyIn, {in(g.post_forward_shard), out(g.staging)});
   }
+  if (offloaded()) {
+    builder_.alloc(g.fetched_shard, kCopyIn);
+    for (std::uint32_t t = 0; t < unit(i).tensors; ++t) extra(g.fetch, kCopyIn, {inout(g.fetched_shard)});
+  }
   if (casts()) {
     builder_.alloc(g.cast_shard, kCopyIn);
-    extra(g.cast, kCopyIn, {in(unit(i).master), out(g.cast_shard)});
+    extra(g.cast, kCopyIn, {in(offloaded() ? g.fetched_shard : unit(i).master), out(g.cast_shard)});
   }
   builder_.alloc(g.staging, kCopyIn);
   extra(g.copy_in, kCopyIn, {in(g.cast_shard), out(g.staging)});
   if (casts()) builder_.free(g.cast_shard);
+  if (offloaded()) builder_.free(g.fetched_shard);
 }
 
 /// In the forward the staging buffer is kept until the next group comes, so that its copy-in and all-gather need not wait for this copy-out.

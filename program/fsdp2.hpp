@@ -64,6 +64,7 @@ class Fsdp2 final : public TrainingStep {
   void reduce_scatter(Index i, BufferId output);
   void all_reduce(Index i, BufferId output);
   void finish_reduction(Index i, BufferId output, Stream stream);
+  void send_to_host(Index i, BufferId gradient, Stream pool, Stream stream);
   void wait_for_outstanding();
 
   void extra(KernelId kernel, Stream stream, std::span<const Operand> operands);
@@ -73,6 +74,7 @@ class Fsdp2 final : public TrainingStep {
   [[nodiscard]] Unit& unit(Index i) { return wrapped_.units[i]; }
   [[nodiscard]] Fsdp2Group& group(Index i) { return wrapped_.groups[i]; }
   [[nodiscard]] bool casts() const { return spec_.precision.param != spec_.precision.master; }
+  [[nodiscard]] bool offloaded() const { return spec_.policy.cpu_offload != CpuOffload::none; }
   [[nodiscard]] bool replicated() const { return ranks_.replica.ranks() > 1; }
 
   static constexpr Index kNone = ~Index{0};

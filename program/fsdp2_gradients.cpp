@@ -3,6 +3,7 @@
 #include <string>
 
 #include "program/fsdp2.hpp"
+#include "program/host_copies.hpp"
 
 namespace stepcast::program {
 namespace {
@@ -118,11 +119,24 @@ void Fsdp2::finish_reduction(Index i, BufferId output, Stream stream) {
     extra(g.accumulate, stream, {inout(u.sharded_grad), in(result)});
     if (casts_back) builder_.free(result);
   }
+  if (offloaded()) send_to_host(i, result, casts_back ? stream : kReduce, stream);
   builder_.record(g.finished, stream);
+  if (offloaded() && micro_batch_ > 0 && !spec_.policy.no_sync) {  // the sum is formed on the host, behind a copy that blocks
+    builder_.host_wait(g.finished, WaitReason::synchronize);
+    builder_.host_work(hw::HostWork::cpu_pass, mebi_elements(u.flat.shard));
+  }
   g.unfinished = true;
   g.holds_reduce_output = output == g.reduce_output && stream != kReduce;
   if (output == g.reduce_output && stream == kReduce) builder_.free(output);
-  g.has_sharded_grad = true;
+  g.has_sharded_grad = !offloaded();
+}
+
+/// Parameter by parameter. A gradient from another stream's pool is kept until the end of the backward.
+void Fsdp2::send_to_host(Index i, BufferId gradient, Stream pool, Stream stream) {
+  for (std::uint32_t t = 0; t < unit(i).tensors; ++t) extra(group(i).send, stream, {in(gradient)});
+  if (gradient == group(i).reduce_output) return;  // given back with it
+  if (pool == stream) builder_.free(gradient);
+  else group(i).holds_gradient = true;
 }
 
 /// set_to_none gives the gradients of the step before back; otherwise they are zeroed and added to.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "program/groups.hpp"
+#include "program/host_copies.hpp"
 
 namespace stepcast::program {
 namespace {
@@ -110,7 +111,9 @@ class GroupMaker {
     u.exp_avg_sq = buffer(".exp_avg_sq", m_ * s, Owner::optimizer);
     u.sharded_grad = buffer(".sharded_grad", m_ * s, Owner::gradients);
     u.new_sharded_grad = buffer(".new_sharded_grad", m_ * s, Owner::gradients);
-    g.cast_shard = spec_.precision.param != spec_.precision.master ? buffer(".cast_shard", p_ * s, Owner::all_gather) : u.master;
+    const bool offloaded = spec_.policy.cpu_offload != CpuOffload::none;
+    if (offloaded) g.fetched_shard = buffer(".fetched_shard", m_ * s, Owner::all_gather);
+    g.cast_shard = spec_.precision.param != spec_.precision.master ? buffer(".cast_shard", p_ * s, Owner::all_gather) : offloaded ? g.fetched_shard : u.master;
     g.staging = buffer(".staging", p_ * whole, Owner::all_gather);
     if (uses_sub_shard(g)) g.post_forward_shard = buffer(".post_forward_shard", p_ * whole / sub_ranks(), Owner::all_gather);
     g.reduce_input = buffer(".reduce_input", r_ * whole, Owner::reduction);
@@ -147,6 +150,8 @@ class GroupMaker {
     g.cast_to_master = kernel("aten::to sharded gradient", elementwise, r_ * s, m_ * s);
     g.accumulate = kernel("aten::add_ sharded gradient", elementwise, 2 * m_ * s, m_ * s);
     u.zero = kernel("aten::_foreach_zero_", elementwise, 0, m_ * s);
+    const std::int64_t each = (m_ * s + u.tensors - 1) / u.tensors;  // as if of one size
+    if (spec_.policy.cpu_offload != CpuOffload::none) g.fetch = copy_to_device(builder_, each), g.send = copy_to_host(builder_, each);
   }
 
   void name_collectives(const Unit& u, Fsdp2Group& g) {

@@ -19,14 +19,15 @@ struct Fsdp2Group {
 
   std::vector<BufferId> storages;   // p W s of each parameter; compute pool: what the all-gather is copied out to
   BufferId cast_shard = 0;          // p S; copy-in pool, only with mixed precision
+  BufferId fetched_shard = 0;       // m S; copy-in pool, the master as copied from the host, if it lives there
   BufferId staging = 0;             // p W S; copy-in pool: the all-gather's input and output
   BufferId post_forward_shard = 0;  // p W S / M; compute pool, only if resharded among M ranks
   BufferId reduce_input = 0;        // r W S; compute pool
   BufferId reduce_output = 0;       // r S; reduce-scatter pool. The sharded gradient itself if the types agree and there is none yet
 
   KernelId cast = 0, copy_in = 0, copy_in_sub = 0, copy_out = 0, chunk_cat = 0, pre_divide = 0, post_divide = 0, cast_to_master = 0, accumulate = 0,
-           copy_reduced = 0;
-  std::vector<KernelId> clones;  // of each parameter's part that is kept after the forward
+           copy_reduced = 0, fetch = 0, send = 0;  // the last two: of one parameter from and to the host
+  std::vector<KernelId> clones;                    // of each parameter's part that is kept after the forward
   std::uint32_t all_gather = 0, all_gather_sub = 0, reduce_scatter = 0, all_reduce = 0;
   EventId gathered = 0, copied_out = 0, resharded = 0, reduced = 0, finished = 0;
 
@@ -40,6 +41,7 @@ struct Fsdp2Group {
   bool has_sharded_grad = false;
   bool unfinished = false;  // a reduction that compute has not waited for
   bool holds_reduce_output = false;
+  bool holds_gradient = false;  // its copy to the host is not waited for
 };
 
 struct Fsdp2Groups {

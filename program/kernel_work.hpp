@@ -27,7 +27,7 @@ class KernelWork final : public Work {
   void block_recompute(std::int64_t block) override { kind(block).recompute(buffers(block)); }
   void block_backward_of_recomputed(std::int64_t block) override { kind(block).backward_of_recomputed(buffers(block)); }
   void embedding_backward() override;
-  void optimizer() override { adamw_.step(); }
+  void optimizer() override { adamw_->step(); }
   [[nodiscard]] std::span<const BufferId> block_gradients(std::int64_t block) const override { return block_gradients_[static_cast<std::size_t>(block)]; }
   [[nodiscard]] std::span<const BufferId> head_gradients() const override { return root_gradients().first(head_gradient_count_); }
   [[nodiscard]] std::span<const BufferId> embedding_gradients() const override { return root_gradients().subspan(head_gradient_count_); }
@@ -58,7 +58,7 @@ class KernelWork final : public Work {
   KernelId copy_input_;
   EventId input_copied_;
   std::optional<BufferId> kept_logits_;
-  AdamW adamw_;
+  std::optional<AdamW> adamw_;  // ZeRO has an optimizer of its own
 };
 
 }  // namespace stepcast::program

@@ -71,6 +71,12 @@ Broken kernel_rule(const StepSpec& spec) {
 }  // namespace
 
 std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
+  if (spec.optimizer.clip_host_sync && !spec.optimizer.clip_grad_norm)
+    return BrokenRule{"/optimizer/clip_host_sync", "belongs to clip_grad_norm, which is false", "leave it out"};
+  if (spec.optimizer.clip_host_sync && spec.policy.cpu_offload != CpuOffload::none)
+    return BrokenRule{"/optimizer/clip_host_sync", "with cpu_offload the host reads the norm anyway", "leave it out"};
+  if (spec.optimizer.clip_host_sync && spec.kernels.set == KernelSet::fixed)
+    return BrokenRule{"/optimizer/clip_host_sync", "fixed costs have no clipping", "leave it out"};
   if (Broken broken = shard_group_rule(spec)) return broken;
   if (Broken broken = broken_framework_rule(spec)) return broken;
   if (Broken broken = broken_model_rule(spec)) return broken;

@@ -44,6 +44,8 @@ struct ModelShape {
 
 enum class Framework : std::uint8_t { fsdp1, fsdp2, ddp, zero1, zero2, zero3 };
 enum class Sharding : std::uint8_t { full_shard, shard_grad_op, no_shard, hybrid_shard, hybrid_shard_zero2 };
+/// What lives in pinned memory of the host, the optimizer with it: nothing; the optimizer's state and master parameters (ZeRO-Offload); the shards of the parameters too.
+enum class CpuOffload : std::uint8_t { none, optimizer, parameters };
 enum class BackwardPrefetch : std::uint8_t { pre, post, none };
 /// What becomes an FSDP unit of its own; the rest is the root's.
 enum class Wrap : std::uint8_t { blocks, embedding_and_head, model, size_based };
@@ -74,6 +76,17 @@ struct Policy {
   // DDP
   std::optional<std::int64_t> bucket_cap = std::nullopt;  // bytes; absent: 25 MiB, the first bucket 1 MiB
   bool gradient_as_bucket_view = false;
+  // DeepSpeed's ZeRO, under its names; sizes in elements
+  std::int64_t reduce_bucket_size = 500'000'000;
+  std::int64_t allgather_bucket_size = 500'000'000;
+  bool overlap_comm = false;  // scenarios: true for stage 3, as DeepSpeed
+  bool contiguous_gradients = true;
+  bool reduce_scatter = true;
+  std::int64_t stage3_prefetch_bucket_size = 50'000'000;
+  std::int64_t stage3_max_live_parameters = 1'000'000'000;
+  std::int64_t stage3_max_reuse_distance = 1'000'000'000;
+  std::int64_t stage3_param_persistence_threshold = 100'000;
+  CpuOffload cpu_offload = CpuOffload::none;
   bool operator==(const Policy&) const = default;
 };
 
@@ -135,6 +148,7 @@ struct Optimizer {
   OptimizerImpl implementation = OptimizerImpl::foreach;  // AdamW
   bool clip_grad_norm = true;
   bool zero_grad_set_to_none = true;  // false: gradients are kept and zeroed, and later ones added to them
+  bool clip_host_sync = false;        // the host reads the norm before it goes on (error_if_nonfinite, a logged norm)
   bool operator==(const Optimizer&) const = default;
 };
 
@@ -162,6 +176,8 @@ inline std::int64_t window_of(const ModelShape& model, std::int64_t block, std::
   const bool full = model.full_attention_every > 0 && (block + 1) % model.full_attention_every == 0;
   return full || model.sliding_window.value_or(seq_len) >= seq_len ? 0 : *model.sliding_window;
 }
+
+inline bool is_zero(Framework framework) { return framework == Framework::zero1 || framework == Framework::zero2 || framework == Framework::zero3; }
 
 /// Tokens per GPU and micro-batch.
 inline std::int64_t tokens(const Batch& batch) { return batch.micro_batch * batch.seq_len; }

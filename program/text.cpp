@@ -35,6 +35,7 @@ void write_shape(const hw::KernelShape& shape, std::ostream& out) {
       break;
     case hw::KernelKind::memory_bound: out << "read " << shape.read_bytes << " write " << shape.write_bytes; break;
     case hw::KernelKind::copy_to_device: out << "copy " << shape.write_bytes << (shape.pinned ? " pinned" : " pageable"); break;
+    case hw::KernelKind::copy_to_host: out << "copy to host " << shape.read_bytes; break;
     case hw::KernelKind::fixed: out << "fixed"; break;
   }
 }

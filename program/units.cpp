@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "program/groups.hpp"
+#include "program/host_copies.hpp"
 
 namespace stepcast::program {
 namespace {
@@ -92,7 +93,8 @@ class UnitMaker {
     u.master = buffer(".master", m_ * s, Owner::parameters);
     u.exp_avg = buffer(".exp_avg", m_ * s, Owner::optimizer);
     u.exp_avg_sq = buffer(".exp_avg_sq", m_ * s, Owner::optimizer);
-    u.low_shard = types_.mixed && types_.sharded ? buffer(".low_precision_shard", p_ * s, Owner::all_gather) : u.master;
+    if (types_.offloaded) u.fetched_shard = buffer(".fetched_shard", m_ * s, Owner::all_gather);
+    u.low_shard = types_.mixed && types_.sharded ? buffer(".low_precision_shard", p_ * s, Owner::all_gather) : types_.offloaded ? u.fetched_shard : u.master;
     u.params = types_.sharded || types_.mixed ? buffer(".params", p_ * padded, Owner::all_gather) : u.master;
     u.flat_grad = buffer(".flat_grad", p_ * n, Owner::gradients);
     u.next_flat_grad = buffer(".next_flat_grad", p_ * n, Owner::gradients);
@@ -119,6 +121,7 @@ class UnitMaker {
     u.post_divide = kernel("FSDP post-divide", elementwise, r_ * s, r_ * s);
     u.cast_to_master = kernel("FSDP cast gradient to master type", elementwise, r_ * s, m_ * s);
     u.accumulate = kernel("FSDP accumulate sharded gradient", elementwise, 2 * m_ * s, m_ * s);
+    if (types_.offloaded) u.fetch_shard = copy_to_device(builder_, m_ * s), u.send_gradient = copy_to_host(builder_, m_ * s);
     if (!types_.sharded) u.accumulate_into_master = kernel("AccumulateGrad add_", elementwise, (m_ + p_) * n, m_ * n);
     if (!types_.sharded) u.cast_master_to_reduce = kernel("FSDP cast gradient to reduce type", elementwise, m_ * n, r_ * n);
     if (!spec_.optimizer.zero_grad_set_to_none) u.zero = kernel("aten::zero_ gradient", elementwise, 0, m_ * s);
@@ -154,6 +157,7 @@ UnitTypes::UnitTypes(const StepSpec& spec)
       mixed(spec.precision.param != spec.precision.master),
       cast_to_reduce(spec.precision.reduce != spec.precision.param),
       cast_to_master(spec.precision.reduce != spec.precision.master),
+      offloaded(spec.policy.cpu_offload != CpuOffload::none),
       gradient_in_place(!sharded && !cast_to_reduce && !cast_to_master) {}
 
 /// Size-based: as many blocks as it takes to hold the wanted number of parameters.

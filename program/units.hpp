@@ -24,6 +24,7 @@ struct Unit {
 
   BufferId master = 0;                   // m S; parameters of the optimizer, always there
   BufferId low_shard = 0;                // p S; pre-unshard pool, the all-gather's input (the master itself without mixed precision)
+  BufferId fetched_shard = 0;            // m S; pre-unshard pool, the master as copied from the host, if it lives there
   BufferId params = 0;                   // p W S; unshard pool, the all-gather's output
   BufferId flat_grad = 0;                // p N; concatenated gradient
   BufferId next_flat_grad = 0;           // p N; the same of a later micro-batch, while flat_grad accumulates
@@ -36,6 +37,7 @@ struct Unit {
 
   KernelId cast_shard = 0, concat = 0, accumulate_flat = 0, cast_to_reduce = 0, pad = 0, pre_divide = 0, post_divide = 0, cast_to_master = 0, accumulate = 0;
   KernelId accumulate_into_master = 0, cast_master_to_reduce = 0, zero = 0;  // NO_SHARD: on a gradient that is already in the master type; zero_grad
+  KernelId fetch_shard = 0, send_gradient = 0;                               // from and to the host
   std::uint32_t all_gather = 0, reduce_scatter = 0, all_reduce = 0;
 
   // Flags of PyTorch's handle (_runtime_utils.py).
@@ -53,6 +55,7 @@ struct UnitTypes {
   bool mixed;              // parameters are cast for compute
   bool cast_to_reduce;     // gradients are cast before the reduction
   bool cast_to_master;     // and after it
+  bool offloaded;          // shards, gradients and the optimizer's state live on the host
   bool gradient_in_place;  // not sharded, one type: the flat gradient is what the optimizer reads
 };
 

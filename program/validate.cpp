@@ -49,6 +49,12 @@ void check_policy(const StepSpec& spec) {
   in_range(spec.policy.backward_prefetch_depth, 1, 4096, "/policy/backward_prefetch_depth");
   in_range(spec.policy.reshard_after_forward, 0, 1 << 16, "/policy/reshard_after_forward");
   in_range(spec.policy.bucket_cap.value_or(1), 1, std::int64_t{1} << 47, "/policy/bucket_cap");
+  in_range(spec.policy.reduce_bucket_size, 1, std::int64_t{1} << 44, "/policy/reduce_bucket_size");
+  in_range(spec.policy.allgather_bucket_size, 1, std::int64_t{1} << 44, "/policy/allgather_bucket_size");
+  in_range(spec.policy.stage3_prefetch_bucket_size, 0, std::int64_t{1} << 44, "/policy/stage3_prefetch_bucket_size");
+  in_range(spec.policy.stage3_max_live_parameters, 0, std::int64_t{1} << 44, "/policy/stage3_max_live_parameters");
+  in_range(spec.policy.stage3_max_reuse_distance, 0, std::int64_t{1} << 44, "/policy/stage3_max_reuse_distance");
+  in_range(spec.policy.stage3_param_persistence_threshold, 0, std::int64_t{1} << 44, "/policy/stage3_param_persistence_threshold");
   in_range(spec.policy.blocks_per_unit, 1, spec.model.layers, "/policy/blocks_per_unit");
   in_range(spec.policy.min_unit_parameters, 1, std::int64_t{1} << 50, "/policy/min_unit_parameters");
   in_range(spec.world.ranks_per_node, 1, 1 << 12, "/cluster/gpus_per_node");

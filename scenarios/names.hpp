@@ -25,6 +25,8 @@ inline constexpr EnumName<program::Sharding> kShardings[] = {{program::Sharding:
                                                              {program::Sharding::hybrid_shard_zero2, "_HYBRID_SHARD_ZERO2"}};
 inline constexpr EnumName<program::BackwardPrefetch> kBackwardPrefetches[] = {
     {program::BackwardPrefetch::pre, "BACKWARD_PRE"}, {program::BackwardPrefetch::post, "BACKWARD_POST"}, {program::BackwardPrefetch::none, "NONE"}};
+inline constexpr EnumName<program::CpuOffload> kCpuOffloads[] = {
+    {program::CpuOffload::none, "none"}, {program::CpuOffload::optimizer, "optimizer"}, {program::CpuOffload::parameters, "parameters"}};
 inline constexpr EnumName<hw::Dtype> kDtypes[] = {{hw::Dtype::fp32, "fp32"}, {hw::Dtype::bf16, "bf16"}, {hw::Dtype::fp16, "fp16"}};
 inline constexpr EnumName<program::Wrap> kWraps[] = {{program::Wrap::blocks, "blocks"},
                                                      {program::Wrap::embedding_and_head, "embedding_and_head"},

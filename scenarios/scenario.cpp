@@ -87,12 +87,20 @@ void read_batch(Reader& root, bool fixed_costs, program::Batch& batch) {
   read_section(root, "batch", batch);
 }
 
-/// DDP reduces gradients in the type of the parameters.
+/// DDP reduces gradients in the type of the parameters, ZeRO in that of the computation.
 void read_precision(Reader& root, Scenario& scenario) {
   const auto reader = root.maybe_object("precision");
   const bool own_reduce = reader && reader->has("reduce");
   read_section(root, "precision", scenario.precision);
-  if (scenario.policy.framework == program::Framework::ddp && !own_reduce) scenario.precision.reduce = scenario.precision.master;
+  if (own_reduce) return;
+  if (scenario.policy.framework == program::Framework::ddp) scenario.precision.reduce = scenario.precision.master;
+  if (program::is_zero(scenario.policy.framework)) scenario.precision.reduce = scenario.precision.param;
+}
+
+/// DeepSpeed's own Adam is fused.
+void read_optimizer(Reader& root, Scenario& scenario) {
+  if (program::is_zero(scenario.policy.framework)) scenario.optimizer.implementation = program::OptimizerImpl::fused;
+  read_section(root, "optimizer", scenario.optimizer);
 }
 
 Scenario read_sections(Reader& root, const Reader::Origin& origin) {
@@ -110,7 +118,7 @@ Scenario read_sections(Reader& root, const Reader::Origin& origin) {
   read_precision(root, scenario);
   read_section(root, "recompute", scenario.recompute);
   read_section(root, "kernels", scenario.kernels);
-  read_section(root, "optimizer", scenario.optimizer);
+  read_optimizer(root, scenario);
   read_section(root, "allocator", scenario.allocator);
   read_section(root, "loader", scenario.loader);
   read_section(root, "host", scenario.host);

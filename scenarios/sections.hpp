@@ -81,6 +81,16 @@ void describe(Io& io, program::Policy& policy) {
   io.flag("unshard_embedding_in_backward", policy.unshard_embedding_in_backward);
   io.size_or("bucket_cap", policy.bucket_cap, "default", 1, kMaxMemory);
   io.flag("gradient_as_bucket_view", policy.gradient_as_bucket_view);
+  io.count("reduce_bucket_size", policy.reduce_bucket_size, 1, kMaxZeroSize);
+  io.count("allgather_bucket_size", policy.allgather_bucket_size, 1, kMaxZeroSize);
+  io.flag("overlap_comm", policy.overlap_comm, policy.framework == program::Framework::zero3);  // DeepSpeed's default
+  io.flag("contiguous_gradients", policy.contiguous_gradients);
+  io.flag("reduce_scatter", policy.reduce_scatter);
+  io.count("stage3_prefetch_bucket_size", policy.stage3_prefetch_bucket_size, 0, kMaxZeroSize);
+  io.count("stage3_max_live_parameters", policy.stage3_max_live_parameters, 0, kMaxZeroSize);
+  io.count("stage3_max_reuse_distance", policy.stage3_max_reuse_distance, 0, kMaxZeroSize);
+  io.count("stage3_param_persistence_threshold", policy.stage3_param_persistence_threshold, 0, kMaxZeroSize);
+  io.choice("cpu_offload", policy.cpu_offload, kCpuOffloads);
 }
 
 template <class Io>
@@ -122,6 +132,7 @@ template <class Io>
 void describe(Io& io, program::Optimizer& optimizer) {
   io.choice("implementation", optimizer.implementation, kOptimizerImpls);
   io.flag("clip_grad_norm", optimizer.clip_grad_norm);
+  io.flag("clip_host_sync", optimizer.clip_host_sync);
   io.flag("zero_grad_set_to_none", optimizer.zero_grad_set_to_none);
 }
 

@@ -16,10 +16,6 @@ struct Future {
 };
 
 constexpr Future kFuture[] = {
-    {"/policy/framework", "zero1", "use \"fsdp1\""},
-    {"/policy/framework", "zero2", "use \"fsdp1\" with sharding \"SHARD_GRAD_OP\""},
-    {"/policy/framework", "zero3", "use \"fsdp1\" with sharding \"FULL_SHARD\""},
-    {"/policy/cpu_offload", "", ""},
     {"/policy/tensor_parallel", "", ""},
     {"/policy/pipeline_parallel", "", ""},
     {"/precision/param", "fp8", "use \"bf16\", \"fp16\" or \"fp32\""},

@@ -36,7 +36,16 @@ constexpr const char* kWorkNames[hw::kHostWorkKinds] = {"",
                                                         "DTensor dispatch",
                                                         "DistributedDataParallel.forward",
                                                         "Reducer::finalize_backward",
-                                                        "Reducer::autograd_hook"};
+                                                        "Reducer::autograd_hook",
+                                                        "reduce_partition_and_remove_grads",
+                                                        "reduce_ipg_grads",
+                                                        "PartitionedParameterCoordinator.fetch_sub_module",
+                                                        "PartitionedParameterCoordinator.release_sub_module",
+                                                        "overlapping_partition_gradients_reduce_epilogue",
+                                                        "DeepSpeedZeroOptimizer.step",
+                                                        "cpu adam",
+                                                        "cpu adam by tensor",
+                                                        "cpu pass"};
 constexpr const char* kWaitNames[] = {
     "working", "FullyShardedDataParallel.rate_limiter", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "DataLoaderNext", "launch queue full", "host pause"};
 

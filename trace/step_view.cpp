@@ -55,7 +55,8 @@ void StepView::sort_out(const Trace& trace, const RankTrace& rank) {
   for (const Slice& slice : rank.slices) {
     const bool here = touches(slice, window);
     if (slice.category == Category::kernel) {
-      if (here) kernel_times.push_back(clipped(slice, window)), kernels_here.push_back(&slice);
+      const bool copies = slice.lane != kComputeLane && hw::is_host_copy(trace.kernels.at(slice.detail).shape.kind);  // beside compute, by a copy engine
+      if (here && !copies) kernel_times.push_back(clipped(slice, window)), kernels_here.push_back(&slice);
       if (slice.lane != kComputeLane) elsewhere.push_back(&slice);
       else if (here) compute_lane.push_back(&slice);
       else if (slice.begin >= window.end && (!following || slice.begin < following->begin)) following = &slice;

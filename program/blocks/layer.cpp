@@ -17,6 +17,7 @@ std::string_view kernel_name(const hw::KernelShape& shape) {
     case hw::KernelKind::attention_backward: return "attention_backward_kernel";
     case hw::KernelKind::fixed: return "fixed";
     case hw::KernelKind::copy_to_device:
+    case hw::KernelKind::copy_to_host:
     case hw::KernelKind::memory_bound: break;
   }
   switch (shape.memory) {

@@ -36,6 +36,24 @@ TEST_CASE("a copy needs no multiprocessor, little DRAM, and NCCL does not slow i
   CHECK(price("dgx-h100", true, 1'000'000'000).alone.si() == doctest::Approx(1 / 55.0).epsilon(1e-3));
 }
 
+TEST_CASE("ranks that copy at the same moment share their bridge; one GPU has it to itself; both directions cost alike") {
+  const Cluster eight = make_cluster("dgx-a100", 1), one = make_cluster("dgx-a100", 1, {.gpus_per_node = 1});
+  CHECK(bridge_sharers(eight) == 2);
+  CHECK(bridge_sharers(one) == 1);
+  const CostModel model(gpu_profile(eight.gpu), eight);
+  const KernelPrice in = model.kernel({.kind = KernelKind::copy_to_device, .write_bytes = 1'000'000'000, .together = true});
+  const KernelPrice back = model.kernel({.kind = KernelKind::copy_to_host, .read_bytes = 1'000'000'000, .together = true});
+  CHECK(in.alone.si() == doctest::Approx(2 / 26.1).epsilon(1e-3));
+  CHECK(in.alone == back.alone);
+}
+
+TEST_CASE("work on the host's processors costs each rank as much as all ranks of a node together") {
+  const Cluster eight = make_cluster("dgx-a100", 1), one = make_cluster("dgx-a100", 1, {.gpus_per_node = 1});
+  const CostModel of_eight(gpu_profile(eight.gpu), eight), of_one(gpu_profile(one.gpu), one);
+  CHECK(of_eight.host(HostWork::cpu_adam).si() == doctest::Approx(8 * of_one.host(HostWork::cpu_adam).si()));
+  CHECK(of_eight.host(HostWork::op_forward) == of_one.host(HostWork::op_forward));
+}
+
 TEST_CASE("the form fits the curve of a V100 over PCIe 3") {
   const auto rows = test::read_table(std::string(STEPCAST_SOURCE_DIR) + "/../shared/micro/memcpy_curve.csv",
                                      [](const test::Row& row) { return row.at("direction") == "H2D"; });

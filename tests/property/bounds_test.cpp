@@ -86,6 +86,35 @@ TEST_CASE("no step is shorter than its bounds, whatever the policy") {
         }
 }
 
+TEST_CASE("no step is shorter than its bounds, whatever the framework") {
+  using Sets = std::vector<std::string>;
+  const Sets settings[] = {
+      {"/policy/framework=fsdp2"},
+      {"/policy/framework=fsdp2", "/policy/reshard_after_forward=8", "/policy/forward_prefetch_depth=1", "/policy/backward_prefetch_depth=2"},
+      {"/policy/framework=fsdp2", "/policy/sharding=HYBRID_SHARD", "/policy/wrap=embedding_and_head"},
+      {"/policy/framework=fsdp2", "/policy/cpu_offload=parameters"},
+      {"/policy/framework=fsdp1", "/policy/cpu_offload=parameters", "/policy/no_sync=true"},
+      {"/policy/framework=ddp"},
+      {"/policy/framework=ddp", "/policy/gradient_as_bucket_view=true", "/policy/no_sync=true"},
+      {"/policy/framework=zero1"},
+      {"/policy/framework=zero1", "/policy/overlap_comm=true", "/policy/reduce_bucket_size=50000000"},
+      {"/policy/framework=zero2", "/policy/overlap_comm=true", "/policy/reduce_scatter=false"},
+      {"/policy/framework=zero2", "/policy/contiguous_gradients=false", "/policy/cpu_offload=optimizer"},
+      {"/policy/framework=zero3"},
+      {"/policy/framework=zero3", "/policy/overlap_comm=false", "/policy/stage3_max_reuse_distance=0"},
+      {"/policy/framework=zero3", "/policy/cpu_offload=parameters"}};
+  for (const Sets& setting : settings)
+    for (const char* accumulation : {"1", "2"}) {
+      Sets sets = setting;
+      for (const char* more : {"/batch/seq_len=1024", "/model/layers=4", "/batch/micro_batch=1"}) sets.emplace_back(more);
+      sets.push_back(std::string("/batch/grad_accum=") + accumulation);
+      CAPTURE(setting.front());
+      CAPTURE(setting.back());
+      CAPTURE(accumulation);
+      check_bounds(scenarios::read_scenario("7b-32xa100", sets));
+    }
+}
+
 TEST_CASE("conservation: exposed communication is part of communication, and the parts of the step add up") {
   for (const std::string& name : scenarios::scenario_names()) {
     CAPTURE(name);

@@ -118,3 +118,59 @@ TEST_CASE("without any one of its waits an FSDP2 step is not proven clean, but f
   CHECK(planted > 20);
   CHECK(found == planted);
 }
+
+TEST_CASE("without any one of its waits a ZeRO step is not proven clean, but for those that others imply") {
+  const auto planted = [](StepSpec spec, auto implied) {
+    const Program clean = build_program(spec, 3);
+    REQUIRE(check(clean).empty());
+    int tried = 0;
+    for (std::uint32_t i = clean.steps.back().begin; i < clean.steps.back().end; ++i) {
+      const Op& op = clean.ops[i];
+      const bool waits = op.kind == OpKind::wait || (op.kind == OpKind::host_wait && op.count == static_cast<std::uint32_t>(WaitReason::synchronize));
+      if (!waits || implied(clean, i)) continue;
+      Program broken = clean;
+      broken.ops[i] = {.kind = OpKind::host_work};
+      ++tried;
+      CHECK_MESSAGE(!check(broken).empty(), describe(clean, {i, 2, kNoOp, 0}));
+    }
+    return tried;
+  };
+  StepSpec spec = small_spec(Framework::zero2, false);
+  spec.batch.grad_accum = 1;
+  spec.policy.overlap_comm = true;
+  spec.policy.reduce_bucket_size = 300'000;
+  // The host's wait for the device is behind compute's for the last reduction. Compute's first wait for the reductions finds none, the last is implied by the one at the end.
+  const Program zero2 = build_program(spec, 3);
+  const auto is_reduction = [](const Program& p, std::uint32_t i) {
+    return p.ops[i].kind == OpKind::wait && p.ops[i].stream == Stream::compute && p.events[p.ops[i].id].label == "tail of all_reduce";
+  };
+  std::vector<std::uint32_t> compute_waits;
+  for (std::uint32_t i = zero2.steps.back().begin; i < zero2.steps.back().end; ++i) {
+    if (is_reduction(zero2, i)) compute_waits.push_back(i);
+  }
+  REQUIRE(compute_waits.size() > 3);
+  CHECK(planted(spec, [&](const Program& p, std::uint32_t i) {
+          return p.ops[i].kind == OpKind::host_wait || i == compute_waits.front() || i == compute_waits[compute_waits.size() - 2];
+        }) > 20);
+  spec.policy.framework = Framework::zero3;
+  spec.policy.stage3_prefetch_bucket_size = 300'000;
+  spec.policy.stage3_param_persistence_threshold = 1000;
+  const Program zero3 = build_program(spec, 3);
+  std::uint32_t last_gather = 0;
+  for (std::uint32_t i = zero3.steps.back().begin; i < zero3.steps.back().end; ++i) {
+    const Op& op = zero3.ops[i];
+    if (op.kind == OpKind::wait && op.stream == Stream::compute && zero3.events[op.id].label == "tail of all_gather") last_gather = i;
+  }
+  // Compute waits at every module, in vain where nothing was put on the stream since its last wait, and for the embedding, whose backward reads no weights. The first all-gather is behind the last of the step before on their communicator.
+  CHECK(planted(spec, [&](const Program& p, std::uint32_t i) {
+          const Op& op = p.ops[i];
+          const bool module = op.stream == Stream::compute && p.events[op.id].label == "tail of all_gather";
+          std::uint32_t last = i - 1;  // what compute last waited for, or the last thing on the stream since
+          const auto gathers = [&](const Op& o) { return o.stream == Stream::all_gather && (o.kind == OpKind::launch || o.kind == OpKind::collective); };
+          const auto waited = [&](const Op& o) { return o.kind == OpKind::wait && o.stream == Stream::compute && o.id == op.id; };
+          while (module && last > 0 && !gathers(p.ops[last]) && !waited(p.ops[last])) --last;
+          const bool in_vain = module && waited(p.ops[last]);
+          const bool embedding = i == last_gather;
+          return in_vain || embedding || (op.stream == Stream::all_gather && p.events[op.id].label == "tail of compute");
+        }) > 20);
+}

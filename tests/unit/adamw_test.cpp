@@ -78,6 +78,17 @@ TEST_CASE("clipping: a norm and a multiplication per gradient, one all-reduce of
   CHECK(optimizer(alone).all_reduces == 0);
 }
 
+TEST_CASE("the host waits for the norm only where it reads it") {
+  const auto waits = [](bool reads) {
+    StepSpec spec = spec_of(OptimizerImpl::fused, true);
+    spec.optimizer.clip_host_sync = reads;
+    const Program p = build_program(spec, 2);
+    return test::count_of(test::words(p, p.steps[1], {OpKind::host_wait}), "host waits norm on the host");
+  };
+  CHECK(waits(false) == 0);
+  CHECK(waits(true) == 1);
+}
+
 TEST_CASE("the norm's all-reduce runs in the compute stream's order, among the shards") {
   const Program p = build_program(spec_of(OptimizerImpl::fused, true), 1);
   for (const Op& op : p.slice(p.steps[0])) {

@@ -217,6 +217,19 @@ TEST_CASE("groups for embedding and head: the last group is kept, the input side
   CHECK(collectives(spec).back() == "RS embedding");
 }
 
+// QIU023/torchtitan_attention_residual, phase7_nccl_traffic_catalog (NCCL logs of 8 ranks, all 600 micro-batches alike): two groups on the input side, 16 blocks, a last small group; 19
+// all-gathers in the forward; in the backward the next all-gather before each reduce-scatter; blocks gathered twice, the others once; the input side reduces last.
+TEST_CASE("the published pattern of 54 collectives of a micro-batch") {
+  Words expected{"AG root", "AG embedding"};
+  const auto block = [](int i) { return "b" + std::to_string(i); };
+  for (int i = 0; i < 16; ++i) expected.push_back("AG " + block(i));
+  expected.insert(expected.end(), {"AG head", "AG b15", "RS head"});
+  for (int i = 15; i > 0; --i) expected.push_back("AG " + block(i - 1)), expected.push_back("RS " + block(i));
+  expected.insert(expected.end(), {"RS b0", "RS embedding", "RS root"});
+  CHECK(expected.size() == 54);
+  CHECK(collectives(published_wrapping()) == expected);
+}
+
 TEST_CASE("the order of collectives is that of a torchtitan run in NCCL's logs (8 x RTX 5090, 436M parameters, one micro-batch)") {
   std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/../shared/traces/expected/published_fsdp2_8x5090_collective_order.json");
   if (!file) {

@@ -1,0 +1,85 @@
+// Units, partition and parameters of ZeRO.
+#include "program/zero_parameters.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <unordered_map>
+
+namespace stepcast::program {
+namespace {
+
+using Gradients = std::unordered_map<std::string, BufferId>;
+
+/// Gradients by the name behind ".grad.".
+Gradients by_name(const Program& program, std::span<const BufferId> gradients) {
+  Gradients result;
+  for (const BufferId gradient : gradients) {
+    const std::string& label = program.buffers[gradient].label;
+    result[label.substr(label.find(".grad.") + 6)] = gradient;
+  }
+  return result;
+}
+
+/// The one gradient of tied embeddings is the head's.
+BufferId gradient_of(const Gradients& gradients, const std::string& tensor) {
+  const auto own = gradients.find(tensor);
+  const auto found = own != gradients.end() ? own : gradients.find("head.weight");
+  if (found == gradients.end()) throw std::logic_error("no gradient of '" + tensor + "'");
+  return found->second;
+}
+
+}  // namespace
+
+std::vector<Unit> make_zero_units(const StepSpec& spec, BufferId params) {
+  std::vector<Unit> units;
+  for (std::int64_t b = 0; b <= spec.model.layers; ++b) {
+    Unit unit;
+    unit.root = b == spec.model.layers;
+    unit.name = "root";
+    if (!unit.root) unit.name = std::string("b").append(std::to_string(b));
+    unit.index = unit.root ? -1 : static_cast<std::int32_t>(b);
+    unit.first_block = b;
+    unit.block_count = unit.root ? 0 : 1;
+    unit.params = params;
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+Unit make_partition(const StepSpec& spec, Builder& builder, std::int64_t elements) {
+  const std::int64_t bytes = hw::bytes_per_element(spec.precision.master) * elements;
+  Unit unit;
+  unit.name = "partition";
+  unit.tensors = 1;
+  unit.parameters = unit.flat.elements = unit.flat.shard = elements;
+  unit.flat.ranks = spec.world.ranks();
+  unit.master = builder.buffer("partition.master", bytes, Owner::parameters);
+  unit.exp_avg = builder.buffer("partition.exp_avg", bytes, Owner::optimizer);
+  unit.exp_avg_sq = builder.buffer("partition.exp_avg_sq", bytes, Owner::optimizer);
+  unit.sharded_grad = builder.buffer("partition.gradient", bytes, Owner::gradients);
+  return unit;
+}
+
+std::vector<ZeroParameter> zero_parameters(const StepSpec& spec, const Builder& builder, const std::vector<Unit>& units, const Work& work) {
+  std::vector<ZeroParameter> result;
+  const auto add = [&](std::size_t unit, const ParameterTensor& tensor, const Gradients& gradients, const std::string& prefix) {
+    result.push_back(
+        {prefix + tensor.name, tensor.name.substr(0, tensor.name.find('.')), unit, tensor.elements, tensor.matmul, gradient_of(gradients, tensor.name)});
+  };
+  const Gradients outer = by_name(builder.program(), work.root_gradients());
+  const std::vector<ParameterTensor> root = root_tensors(spec.model), block = block_tensors(spec.model);
+  const auto in_front = [](const ParameterTensor& t) { return t.name.starts_with("embedding.") || t.name.starts_with("positions."); };
+  for (const ParameterTensor& tensor : root) {
+    if (in_front(tensor)) add(units.size() - 1, tensor, outer, "");
+  }
+  for (std::size_t u = 0; u + 1 < units.size(); ++u) {
+    const Gradients gradients = by_name(builder.program(), work.block_gradients(units[u].first_block));
+    for (const ParameterTensor& tensor : block) add(u, tensor, gradients, units[u].name + ".");
+  }
+  for (const ParameterTensor& tensor : root) {
+    if (!in_front(tensor)) add(units.size() - 1, tensor, outer, "");
+  }
+  return result;
+}
+
+}  // namespace stepcast::program
