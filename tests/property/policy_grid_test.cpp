@@ -195,7 +195,8 @@ TEST_CASE("every pair of option values that the rules allow gives a clean progra
   for (const stepcast::test::Pair& pair : pairs.impossible()) {
     if (kOptions[pair.i].common && kOptions[pair.j].common) refused.insert(text_of(pair));
   }
-  CHECK(refused == std::set<std::string>{"attention=1 kept_kv=1", "kept_kv=1 model=1", "kept_kv=1 model=2", "loss=3 keep_logits=1", "kernels=1 model=3", "recompute=3 reentrant=1"});
+  CHECK(refused == std::set<std::string>{"attention=1 kept_kv=1", "kept_kv=1 model=1", "kept_kv=1 model=2", "loss=3 keep_logits=1", "kernels=1 model=3",
+                                         "recompute=3 reentrant=1"});
 }
 
 TEST_CASE("the generator closes every allowed pair with far fewer choices than there are combinations") {
