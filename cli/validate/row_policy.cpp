@@ -1,4 +1,7 @@
 // Columns of the framework, its sharding and prefetch, precision and kernels. See row_scenario.hpp.
+#include <cstdlib>
+#include <limits>
+
 #include "cli/validate/row_scenario.hpp"
 
 namespace stepcast::cli {
@@ -13,15 +16,24 @@ struct Framework {
   const char* note;
 };
 
+/// "ZeRO-1 inside groups of 8": 8; without such words all ranks are one group.
+std::int64_t group_of(const std::string& sharding) {
+  const std::string words = "inside groups of ";
+  const std::size_t at = sharding.find(words);
+  const std::int64_t group = at == std::string::npos ? 0 : std::strtoll(sharding.c_str() + at + words.size(), nullptr, 10);
+  return group > 0 ? group : std::numeric_limits<std::int64_t>::max();
+}
+
 /// By framework in words, else by sharding in words ("ZeRO-3").
 Framework framework_of(const Run& run) {
   const std::string words = lower(run.text("framework")), sharding = lower(run.text("sharding")), all = words + " " + sharding;
   if (run.count("n_gpus") == 1 && !contains(words, "fsdp")) return {"fsdp1", "FULL_SHARD", ""};  // one rank gathers and reduces nothing
   if (contains(words, "fsdp2")) return {"fsdp2", nullptr, ""};
   if (contains(words, "fsdp1")) return {"fsdp1", nullptr, ""};
-  if (contains(all, "zero3") || contains(all, "zero-3")) return {"fsdp1", "FULL_SHARD", "ZeRO-3 as FSDP1's FULL_SHARD"};
-  if (contains(all, "zero2") || contains(all, "zero-2")) return {"fsdp1", "SHARD_GRAD_OP", "ZeRO-2 as FSDP1's SHARD_GRAD_OP"};
-  if (contains(all, "zero1") || contains(all, "zero-1")) throw NotExpressible("ZeRO-1: sharding of the optimizer alone");
+  if (group_of(sharding) < run.count("n_gpus").value_or(0)) throw NotExpressible("ZeRO inside groups of ranks");
+  if (contains(all, "zero3") || contains(all, "zero-3")) return {"zero3", "FULL_SHARD", ""};
+  if (contains(all, "zero2") || contains(all, "zero-2")) return {"zero2", "FULL_SHARD", ""};
+  if (contains(all, "zero1") || contains(all, "zero-1")) return {"zero1", "FULL_SHARD", ""};
   if (contains(all, "ddp")) return {"ddp", "NO_SHARD", ""};
   if (contains(all, "fsdp") || contains(sharding, "full_shard") || contains(sharding, "hybrid_shard")) return {"fsdp1", nullptr, "FSDP taken as FSDP1"};
   throw NotExpressible("the framework is not modelled: " + (words.empty() ? run.text("sharding") : run.text("framework")));
