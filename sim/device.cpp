@@ -114,7 +114,6 @@ void Engine::complete_record(Rank& rank, std::uint32_t event) {
 /// The head of a stream is done.
 void Engine::retire(Rank& rank, std::uint32_t s) {
   rank.streams[s].queue.pop();
-  if (recorded(rank)) rank.streams[s].notes.pop();
   ++rank.streams[s].done;
   if (rank.host.state == Host::State::queue_full && rank.host.waits_for == s) resume(rank);
 }
@@ -136,7 +135,7 @@ void Engine::end_kernel(Rank& rank, std::uint32_t s) {
   Stream& stream = rank.streams[s];
   const Item item = stream.queue.front();
   const program::Op& op = rank.program->ops[item.op];
-  if (recorded(rank)) recorder_.device(op, stream.notes.front(), op.stream, stream.begin, now_);
+  if (recorded(rank)) recorder_.device(op, item, op.stream, stream.begin, now_);
   if (op.stream == program::Stream::compute) result_.step_end[item.step] = std::max(result_.step_end[item.step], now_);
   stream.state = Stream::State::idle;
   rank.running &= ~(1u << s);
@@ -283,7 +282,7 @@ void Engine::end_collective_on(Rank& rank, const Group& group) {
     rank.in_collective &= ~(1u << s);
     rank.dirty |= 1u << s;
     if (!stream.reached) continue;
-    if (recorded(rank)) recorder_.device(op, stream.notes.front(), op.stream, stream.begin, now_);
+    if (recorded(rank)) recorder_.device(op, item, op.stream, stream.begin, now_);
     retire(rank, s);
   }
   retime_kernels(rank);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -91,7 +92,6 @@ class Engine {
   [[nodiscard]] std::uint32_t group_of(const Rank& rank, program::Communicator communicator) const;
 
   // simulate.cpp
-  void fetch_next() const;
   void make_groups();
   void describe_deadlock();
   Result collect();
@@ -104,7 +104,7 @@ class Engine {
   Variation variation_;
   EventQueue queue_;
   SimTime now_{};
-  std::vector<Rank> ranks_;               // reserved, never moved: a rank's allocator watches its streams
+  std::deque<Rank> ranks_;                // never moved: a rank's allocator watches its streams
   std::vector<SlowKernel> slow_kernels_;  // by Program::kernels
   std::vector<Group> groups_;
   std::array<std::vector<std::uint32_t>, program::kCommunicators> group_index_;  // rank -> group

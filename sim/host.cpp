@@ -179,11 +179,10 @@ bool Engine::enqueue(Rank& rank, const Op& op) {
   if (op.kind == OpKind::wait) item.capture = rank.events[op.id].recorded;
   if (op.kind == OpKind::collective) item.capture = rank.issued[static_cast<std::size_t>(program_.collectives[op.id].communicator)]++;
   if (recorded(rank)) {
-    ItemNote note{0, recorder_.context()};
+    item.context = recorder_.context();
     if (call)
-      note.correlation =
+      item.correlation =
           recorder_.host_call(op, host.time - host_cost(rank, op), host.time, prices_.host[static_cast<std::size_t>(hw::HostWork::extra_launch)]);
-    stream.notes.push(note);
   }
   stream.queue.push(item);
   ++stream.enqueued;

@@ -41,18 +41,15 @@ class Fifo {
 
 inline constexpr std::uint32_t kNoTurn = ~std::uint32_t{0};
 
-/// A call that the host has put on a stream. A thousand of them may be waiting on each stream of each rank: kept small.
+/// A call that the host has put on a stream.
 struct Item {
   std::uint32_t op = 0;
-  std::uint32_t capture = 0;  // wait: the record that is meant; collective: its number in the communicator's FIFO
+  std::uint32_t capture = 0;      // wait: the record that is meant; collective: its number in the communicator's FIFO
+  std::uint32_t correlation = 0;  // recorded ranks only
+  std::uint32_t context = 0;      // recorded ranks only: step, phase and unit of the call
   std::uint32_t step = 0;
   std::uint32_t turn = kNoTurn;  // one hardware queue: its place among the rank's calls
   SimTime arrival{};             // not before this does it reach the device
-};
-
-/// What the trace wants to know of a call: its number, and its step, phase and unit.
-struct ItemNote {
-  std::uint32_t correlation = 0, context = 0;
 };
 
 struct Stream {
@@ -64,7 +61,6 @@ struct Stream {
   SimTime begin{}, updated{}, remaining{};  // of the running kernel; `remaining` at full speed
   double speed = 1;
   Fifo<Item> queue;
-  Fifo<ItemNote> notes;  // of the recorded rank: beside the queue
 };
 
 struct EventSlot {

@@ -168,14 +168,14 @@ void Recorder::host_wait(trace::HostState state, SimTime begin, SimTime end) {
   trace_.ranks[0].slices.push_back(wait);
 }
 
-void Recorder::device(const program::Op& op, const ItemNote& note, program::Stream stream, SimTime begin, SimTime end) {
-  const Context& context = contexts_[note.context];
+void Recorder::device(const program::Op& op, const Item& item, program::Stream stream, SimTime begin, SimTime end) {
+  const Context& context = contexts_[item.context];
   if (context.step < options_.record_from_step) return;
   const bool kernel = op.kind == program::OpKind::launch;
   auto work = slice(context, kernel ? trace::Category::kernel : trace::Category::collective, begin, end);
   work.name = kernel ? op.id : collective_names_ + op.id;
   work.detail = op.id;
-  work.correlation = note.correlation;
+  work.correlation = item.correlation;
   work.lane = static_cast<std::int16_t>(stream);
   trace_.ranks[0].slices.push_back(work);
 }

@@ -27,7 +27,7 @@ class Recorder {
   void host_work(const program::Op& op, SimTime begin, SimTime end);
   void host_wait(trace::HostState state, SimTime begin, SimTime end);
 
-  void device(const program::Op& op, const ItemNote& note, program::Stream stream, SimTime begin, SimTime end);
+  void device(const program::Op& op, const Item& item, program::Stream stream, SimTime begin, SimTime end);
   void memory(SimTime now, std::int64_t delta, std::uint64_t address, const memory::Statistics& statistics);
   void step_end(std::uint32_t step, SimTime now);
   trace::Trace take() { return std::move(trace_); }

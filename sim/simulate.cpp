@@ -2,14 +2,11 @@
 #include "sim/simulate.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <string>
 
 #include "sim/engine.hpp"
 
 namespace stepcast::sim {
-
-constexpr std::ptrdiff_t kCacheLine = 64;
 
 Engine::Engine(std::span<const program::Program* const> programs, const PriceList& prices, const Options& options)
     : program_(*programs.front()), prices_(prices), options_(options), variation_(options.variation), recorder_(program_, options) {
@@ -49,18 +46,6 @@ void Engine::make_groups() {
   }
 }
 
-/// With many ranks, the state of the rank whose turn comes next is not in the cache: it is asked for while this event is handled.
-void Engine::fetch_next() const {
-  if (queue_.empty() || ranks_.size() < 64) return;
-  const Event& next = queue_.top();
-  if (next.kind() == EventKind::collective_end) return;
-  const std::uint32_t target = next.target();
-  const Rank& rank = ranks_[next.kind() == EventKind::host ? target : target / program::kStreams];
-  const auto* begin = reinterpret_cast<const char*>(&rank);
-  const auto* end = reinterpret_cast<const char*>(rank.streams.data() + rank.streams.size());
-  for (const char* line = begin; line < end; line += kCacheLine) __builtin_prefetch(line);
-}
-
 Result Engine::run() {
   for (Rank& rank : ranks_) {
     rank.host.state = Host::State::scheduled;
@@ -70,7 +55,6 @@ Result Engine::run() {
     const Event event = queue_.pop();
     now_ = SimTime(event.time());
     ++result_.events;
-    fetch_next();
     handle(event);
   }
   if (!stopped_) describe_deadlock();
