@@ -112,7 +112,7 @@ VectorXd noise_by_row(const Rows& rows, const std::map<std::string, double>& noi
   return result;
 }
 
-LeastSquares problem_of(const Machine& machine, const Rows& rows, const Dependence& dependence, VectorXd noise) {
+LeastSquares problem_of(const Machine& machine, const Rows& rows, const Dependence& dependence, const VectorXd& noise) {
   const std::vector<Parameter>& parameters = dependence.parameters();
   LeastSquares problem;
   problem.prior = priors(parameters);

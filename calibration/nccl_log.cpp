@@ -36,7 +36,7 @@ Words words_of(std::string_view line) {
 std::string_view without_tag(std::string_view line) {
   for (const std::string_view tag : {"<stdout>:", "<stderr>:", "<stddiag>:"}) {
     const std::size_t at = line.find(tag);
-    if (at != std::string_view::npos && at < 24) return line.substr(at + tag.size());
+    if (at < 24) return line.substr(at + tag.size());
   }
   return line;
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "hw_models/sim_time.hpp"
@@ -102,7 +101,7 @@ struct Memory {
 };
 
 struct Rank {
-  Rank(const LoaderSettings& loader_settings, Draws batches, RankVariation own) : variation(std::move(own)), loader(loader_settings, batches) {}
+  Rank(const LoaderSettings& loader_settings, Draws batches, RankVariation own) : variation(own), loader(loader_settings, batches) {}
   std::uint32_t index = 0;
   const program::Program* program = nullptr;
   std::uint32_t dirty = 0;               // streams whose head may be able to move
