@@ -25,7 +25,7 @@ std::string sharding_text(const program::Policy& policy) {
 }
 
 std::string policy_text(const program::Policy& policy) {
-  const std::string text = sharding_text(policy);
+  std::string text = sharding_text(policy);
   if (policy.cpu_offload == program::CpuOffload::none) return text;
   return fmt::format("{}, {} on the host", text, spelled(scenarios::kCpuOffloads, policy.cpu_offload));
 }
