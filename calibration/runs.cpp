@@ -93,9 +93,13 @@ double parse_number(std::string_view text) {
   return value;
 }
 
+/// Three of them (sequences, micro-batches, GPUs) multiply without overflow.
+constexpr double kMostCount = 2'000'000;
+
 double parse_count(std::string_view text) {
   const double value = parse_number(text);
   if (value != std::floor(value)) throw std::invalid_argument("is not a whole number");
+  if (value > kMostCount) throw std::invalid_argument("is more than 2 million");
   return value;
 }
 

@@ -48,6 +48,7 @@ TEST_CASE("what is refused, with line and column") {
   const std::string row = "src,m,a100,8,F,1,bf16,full,1,,,,\n";
   CHECK(has(refusal(kHeader + "a,src,m,a100,eight,F,1,bf16,full,1,,,,\n"), "t.csv: line 2, column n_gpus: \"eight\" is not a number"));
   CHECK(has(refusal(kHeader + "a,src,m,a100,1.5,F,1,bf16,full,1,,,,\n"), "column n_gpus: \"1.5\" is not a whole number"));
+  CHECK(has(refusal(kHeader + "a,src,m,a100,2000001,F,1,bf16,full,1,,,,\n"), "column n_gpus: \"2000001\" is more than 2 million"));
   CHECK(has(refusal(kHeader + "a,src,m,a100,8,F,0,bf16,full,1,,,,\n"), "column micro_batch: \"0\" is not a number above zero"));
   CHECK(has(refusal(kHeader + "a,src,m,a100,8,F,1,bf16,full,nan,,,,\n"), "column tokens_per_s_per_gpu"));
   CHECK(has(refusal(kHeader + "a," + row + "a," + row), "line 3, column id: \"a\" stands in line 2 already"));
