@@ -22,15 +22,8 @@ std::vector<ParameterTensor> tensors_of(const Unit& unit, const ModelShape& mode
 
 std::vector<Unit> make_ddp_units(const StepSpec& spec, Builder& builder) {
   const std::int64_t p = hw::bytes_per_element(spec.precision.param), m = hw::bytes_per_element(spec.precision.master);
-  std::vector<Unit> units;
-  for (std::int64_t b = 0; b <= spec.model.layers; ++b) {
-    Unit u;
-    u.root = b == spec.model.layers;
-    u.name = "root";
-    if (!u.root) u.name = std::string("b").append(std::to_string(b));
-    u.index = u.root ? -1 : static_cast<std::int32_t>(b);
-    u.first_block = b;
-    u.block_count = u.root ? 0 : 1;
+  std::vector<Unit> units = blocks_and_root(spec.model);
+  for (Unit& u : units) {
     for (const ParameterTensor& tensor : tensors_of(u, spec.model)) u.flat.shard += tensor.elements, ++u.tensors;
     u.flat.elements = u.parameters = u.flat.shard;
     const auto buffer = [&](const char* what, std::int64_t element, Owner owner) { return builder.buffer(u.name + what, element * u.flat.shard, owner); };
@@ -38,7 +31,6 @@ std::vector<Unit> make_ddp_units(const StepSpec& spec, Builder& builder) {
     u.exp_avg = buffer(".exp_avg", m, Owner::optimizer);
     u.exp_avg_sq = buffer(".exp_avg_sq", m, Owner::optimizer);
     u.params = p != m ? buffer(".autocast", p, Owner::parameters) : u.master;
-    units.push_back(std::move(u));
   }
   return units;
 }

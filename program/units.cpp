@@ -151,6 +151,21 @@ class UnitMaker {
 
 }  // namespace
 
+std::vector<Unit> blocks_and_root(const ModelShape& model) {
+  std::vector<Unit> units;
+  for (std::int64_t b = 0; b <= model.layers; ++b) {
+    Unit unit;
+    unit.root = b == model.layers;
+    unit.name = "root";
+    if (!unit.root) unit.name = std::string("b").append(std::to_string(b));
+    unit.index = unit.root ? -1 : static_cast<std::int32_t>(b);
+    unit.first_block = b;
+    unit.block_count = unit.root ? 0 : 1;
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
 UnitTypes::UnitTypes(const StepSpec& spec)
     : sharded(groups_of(spec).shard.ranks() > 1),
       replicated(groups_of(spec).replica.ranks() > 1),

@@ -59,6 +59,9 @@ struct UnitTypes {
   bool gradient_in_place;  // not sharded, one type: the flat gradient is what the optimizer reads
 };
 
+/// One unit for each block and one, last, for the rest: what frameworks without wrapping hang buffers on. Names and places only.
+std::vector<Unit> blocks_and_root(const ModelShape& model);
+
 /// Units in forward order, the root, if it has parameters, last. Names all their buffers, kernels and collectives in `builder`.
 std::vector<Unit> make_units(const StepSpec& spec, Builder& builder);
 

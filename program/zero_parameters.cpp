@@ -31,18 +31,8 @@ BufferId gradient_of(const Gradients& gradients, const std::string& tensor) {
 }  // namespace
 
 std::vector<Unit> make_zero_units(const StepSpec& spec, BufferId params) {
-  std::vector<Unit> units;
-  for (std::int64_t b = 0; b <= spec.model.layers; ++b) {
-    Unit unit;
-    unit.root = b == spec.model.layers;
-    unit.name = "root";
-    if (!unit.root) unit.name = std::string("b").append(std::to_string(b));
-    unit.index = unit.root ? -1 : static_cast<std::int32_t>(b);
-    unit.first_block = b;
-    unit.block_count = unit.root ? 0 : 1;
-    unit.params = params;
-    units.push_back(std::move(unit));
-  }
+  std::vector<Unit> units = blocks_and_root(spec.model);
+  for (Unit& unit : units) unit.params = params;
   return units;
 }
 
