@@ -2,7 +2,9 @@
 # Cases are picked by number, not by doctest's name patterns, where a comma, a star or a bracket in the name would silently match nothing.
 # Without STEPCAST_TESTS the targets exist but are neither built nor run, so that tests/ROOM.cmake needs no conditions.
 find_package(doctest REQUIRED)
-add_library(stepcast_test_main OBJECT EXCLUDE_FROM_ALL main.cpp)
+add_library(stepcast_test_main OBJECT EXCLUDE_FROM_ALL main.cpp support/source_dir.cpp)
+target_include_directories(stepcast_test_main PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+set_source_files_properties(support/source_dir.cpp PROPERTIES COMPILE_DEFINITIONS STEPCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 target_link_libraries(stepcast_test_main PUBLIC stepcast_options doctest::doctest)
 
 function(stepcast_test name)
@@ -10,7 +12,6 @@ function(stepcast_test name)
   add_executable(test_${name} EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(test_${name} PRIVATE stepcast_test_main ${ARG_LINK})
   target_include_directories(test_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})  # "support/x.hpp"
-  target_compile_definitions(test_${name} PRIVATE STEPCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(NOT STEPCAST_TESTS)
     return()
   endif()

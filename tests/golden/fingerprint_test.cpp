@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "support/source_dir.hpp"
 #include "tests/support/forecast.hpp"
 
 using namespace stepcast;
@@ -43,7 +44,7 @@ TEST_CASE("the fingerprint of all built-in scenarios is the recorded one") {
   for (const char* set : {"/policy/sharding=SHARD_GRAD_OP", "/policy/backward_prefetch=NONE", "/policy/forward_prefetch=true", "/kernels/attention=unfused",
                           "/recompute/mode=full", "/precision/reduce=fp32", "/model/preset=mpt-7b", "/allocator/expandable_segments=true"})
     add(hash, test::forecast("7b-32xa100", {"/batch/micro_batch=1", "/batch/seq_len=1024", set}).result);
-  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/tests/golden/fingerprint.txt");
+  std::ifstream file(test::source_dir() + "/tests/golden/fingerprint.txt");
   std::string recorded;
   file >> recorded;
   CHECK_MESSAGE(hash.hex() == recorded, "new fingerprint: " << hash.hex());

@@ -6,6 +6,7 @@
 
 #include "support/place.hpp"
 #include "support/snapshot_json.hpp"
+#include "support/source_dir.hpp"
 
 using Json = nlohmann::ordered_json;
 using stepcast::test::Outcome, stepcast::test::Place, stepcast::test::has, stepcast::test::one_line;
@@ -14,7 +15,7 @@ using Snapshot = stepcast::test::SnapshotJson;
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
-const char* kData = STEPCAST_SOURCE_DIR "/tests/unit/data/snapshot/";
+const std::string kData = stepcast::test::source_dir() + "/tests/unit/data/snapshot/";
 
 /// 60 MiB, freed; 66 MiB: two segments, the first of them idle.
 std::string growing() {
@@ -121,7 +122,7 @@ TEST_CASE("what is no history, or no allocator setting, is exit code 2 and one l
 
 TEST_CASE("the recorded traces of another allocator's author are clean") {
   const Place place;
-  const std::string traces = STEPCAST_SOURCE_DIR "/../shared/reference/alloc_traces.json";
+  const std::string traces = stepcast::test::source_dir() + "/../shared/reference/alloc_traces.json";
   if (!std::filesystem::exists(traces)) {
     MESSAGE("skipped: no traces at " << traces);
     return;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "support/alloc_traces.hpp"
+#include "support/source_dir.hpp"
 
 using namespace stepcast;
 
@@ -13,7 +14,7 @@ namespace {
 
 std::string traces_path() {
   const char* other = std::getenv("STEPCAST_ALLOC_TRACES");
-  return other != nullptr ? other : STEPCAST_SOURCE_DIR "/../shared/reference/alloc_traces.json";
+  return other != nullptr ? other : test::source_dir() + "/../shared/reference/alloc_traces.json";
 }
 
 std::string show(const memory::Statistics& s) {

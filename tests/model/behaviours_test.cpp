@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hw_models/text_file.hpp"
+#include "support/source_dir.hpp"
 #include "tests/support/forecast.hpp"
 
 using namespace stepcast;
@@ -18,7 +19,7 @@ using nlohmann::json;
 namespace {
 
 constexpr double kTolerance = 0.10, kNoChange = 0.03;
-const std::string kPage = std::string(STEPCAST_SOURCE_DIR) + "/docs/behaviours.md";
+const std::string kPage = test::source_dir() + "/docs/behaviours.md";
 
 double quantity(const cli::Report& r, const std::string& name) {
   if (name == "tokens_per_s_per_gpu") return r.tokens_per_s_per_gpu;
@@ -98,7 +99,7 @@ void write_page(const json& data, const std::vector<Line>& lines) {
 }  // namespace
 
 TEST_CASE("behaviours: at least four fifths of the measured ratios within ten points, and only known ones in the wrong direction") {
-  const json data = json::parse(read_text_file(std::string(STEPCAST_SOURCE_DIR) + "/tests/model/behaviours.json", 1 << 20));
+  const json data = json::parse(read_text_file(test::source_dir() + "/tests/model/behaviours.json", 1 << 20));
   const auto lines = lines_of(data);
   if (std::getenv("STEPCAST_UPDATE_GOLDEN")) write_page(data, lines);
   const std::string page = read_text_file(kPage, 1 << 20);

@@ -11,6 +11,7 @@
 #include "calibration/predictor.hpp"
 #include "calibration/read_measurements.hpp"
 #include "hw_models/profiles.hpp"
+#include "support/source_dir.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibration;
@@ -18,7 +19,7 @@ using namespace stepcast::calibration;
 namespace {
 
 std::vector<Measurement> rows_of(const std::string& name, const std::string& gpu, const Machine& machine) {
-  const std::string path = std::string(STEPCAST_SOURCE_DIR) + "/../shared/micro/" + name;
+  const std::string path = test::source_dir() + "/../shared/micro/" + name;
   if (!std::filesystem::exists(path)) {
     MESSAGE("skipped: ", name, " is not beside the source tree");
     return {};

@@ -6,6 +6,7 @@
 #include "csv_table.hpp"
 #include "hw_models/collective.hpp"
 #include "hw_models/profiles.hpp"
+#include "support/source_dir.hpp"
 
 using namespace stepcast;
 using namespace stepcast::hw;
@@ -51,8 +52,8 @@ Result compare(const Log& log, const std::vector<Row>& rows) {
 }
 
 std::vector<Row> rows_of(const std::string& log) {
-  auto rows = read_table(std::string(STEPCAST_SOURCE_DIR) + "/../shared/micro/nccl_perf.csv",
-                         [&](const Row& row) { return row.at("log") == log && row.at("place") == "out"; });
+  auto rows =
+      read_table(test::source_dir() + "/../shared/micro/nccl_perf.csv", [&](const Row& row) { return row.at("log") == log && row.at("place") == "out"; });
   return rows ? std::move(*rows) : std::vector<Row>{};
 }
 
@@ -120,7 +121,7 @@ TEST_CASE("All-reduces with a reducing switch against published figures of H200 
   };
   for (const Published& published : {Published{"8x H200 node", "dgx-h200", 1, 0.03, 0.1}, Published{"AWS p6-b200 1 node", "p6-b200", 1, 0.1, 0.4},
                                      Published{"AWS p6-b200 4 nodes", "p6-b200", 4, 0.12, 0.3}}) {
-    const auto rows = read_table(std::string(STEPCAST_SOURCE_DIR) + "/../shared/micro/nccl_extra.csv", [&](const Row& row) {
+    const auto rows = read_table(test::source_dir() + "/../shared/micro/nccl_extra.csv", [&](const Row& row) {
       return row.at("platform") == published.platform && row.at("collective") == "all_reduce" && number(row, "size_bytes") >= kMiB &&
              number(row, "time_us") > 0;
     });

@@ -5,6 +5,7 @@
 
 #include "hw_models/cost_model.hpp"
 #include "hw_models/profiles.hpp"
+#include "support/source_dir.hpp"
 #include "tests/model/csv_table.hpp"
 
 using namespace stepcast;
@@ -55,8 +56,8 @@ TEST_CASE("work on the host's processors costs each rank as much as all ranks of
 }
 
 TEST_CASE("the form fits the curve of a V100 over PCIe 3") {
-  const auto rows = test::read_table(std::string(STEPCAST_SOURCE_DIR) + "/../shared/micro/memcpy_curve.csv",
-                                     [](const test::Row& row) { return row.at("direction") == "H2D"; });
+  const auto rows =
+      test::read_table(test::source_dir() + "/../shared/micro/memcpy_curve.csv", [](const test::Row& row) { return row.at("direction") == "H2D"; });
   if (!rows) {
     MESSAGE("skipped: no table of measured copies beside the source tree");
     return;

@@ -6,6 +6,7 @@
 
 #include "hw_models/profiles.hpp"
 #include "hw_models/text_file.hpp"
+#include "support/source_dir.hpp"
 #include "tests/model/csv_table.hpp"
 #include "tests/support/forecast.hpp"
 
@@ -81,11 +82,11 @@ void compare(const json& family, const Row& row, double outside_pool, Tally& tal
 }  // namespace
 
 TEST_CASE("peak memory, what fits and what retries, against published runs") {
-  const json stacks = json::parse(read_text_file(std::string(STEPCAST_SOURCE_DIR) + "/tests/model/memory_stacks.json", 1 << 20));
+  const json stacks = json::parse(read_text_file(test::source_dir() + "/tests/model/memory_stacks.json", 1 << 20));
   const double outside_pool = hw::gpu_profile("a100-sxm4-80gb").constants.at("memory_outside_pool").value;
   for (const json& family : stacks.at("families")) {
     const std::string prefix = family.at("ids").get<std::string>();
-    const auto rows = read_table(std::string(STEPCAST_SOURCE_DIR) + "/../shared/measured/fsdp_runs_dev.csv",
+    const auto rows = read_table(test::source_dir() + "/../shared/measured/fsdp_runs_dev.csv",
                                  [&](const Row& row) { return row.at("id").rfind(prefix, 0) == 0 && !left_out(family, row); });
     if (!rows) {
       MESSAGE("skipped: the table of measured runs is not beside the source tree");

@@ -6,6 +6,7 @@
 #include "hw_models/cost_model.hpp"
 #include "hw_models/memory_bound.hpp"
 #include "hw_models/profiles.hpp"
+#include "support/source_dir.hpp"
 
 using namespace stepcast;
 using namespace stepcast::hw;
@@ -15,7 +16,7 @@ namespace {
 
 template <class Keep>
 std::vector<Row> measured(const char* name, Keep keep) {
-  auto rows = read_table(std::string(STEPCAST_SOURCE_DIR) + "/../shared/micro/" + name, keep);
+  auto rows = read_table(test::source_dir() + "/../shared/micro/" + name, keep);
   if (!rows) {
     MESSAGE("skipped: the table ", name, " is not beside the source tree");
     return {};
@@ -182,7 +183,7 @@ TEST_CASE("Memory-bound kernels: residual add against Vidur, A100-80GB") {
 }
 
 TEST_CASE("Memory-bound kernels: PyTorch layer norm on H100 against Liger-Kernel's figures, rows of 2048 and more") {
-  const auto rows = read_table(std::string(STEPCAST_SOURCE_DIR) + "/../shared/micro/membound.csv", [](const Row& row) {
+  const auto rows = read_table(test::source_dir() + "/../shared/micro/membound.csv", [](const Row& row) {
     return starts(row.at("source"), "linkedin") && starts(row.at("gpu"), "H100") && row.at("op") == "layer_norm" && row.at("pass") == "forward" &&
            row.at("impl") == "huggingface" && count(row, "cols") >= 2048;
   });

@@ -11,6 +11,7 @@
 #include "hw_models/profile_text.hpp"
 #include "hw_models/rates.hpp"
 #include "hw_models/text_file.hpp"
+#include "support/source_dir.hpp"
 
 using namespace stepcast;
 using namespace stepcast::hw;
@@ -78,7 +79,7 @@ TEST_CASE("A profile that is like another assumes what it does not say") {
 }
 
 TEST_CASE("docs/hardware.md counts the kinds of every profile's constants") {
-  const std::string page = read_text_file(std::string(STEPCAST_SOURCE_DIR) + "/docs/hardware.md", 1 << 20);
+  const std::string page = read_text_file(test::source_dir() + "/docs/hardware.md", 1 << 20);
   const auto row = [](const std::string& name, const Profile& profile) {
     std::map<Origin, int> kinds;
     for (const auto& [key, constant] : profile.constants) ++kinds[constant.origin];

@@ -13,6 +13,7 @@
 #include "hw_models/input_error.hpp"
 #include "hw_models/profiles.hpp"
 #include "program/count.hpp"
+#include "support/source_dir.hpp"
 
 using namespace stepcast;
 using calibration::Run;
@@ -20,7 +21,7 @@ using calibration::Run;
 namespace {
 
 std::vector<Run> published_runs() {
-  const std::string path = STEPCAST_SOURCE_DIR "/../shared/measured/fsdp_runs_dev.csv";
+  const std::string path = test::source_dir() + "/../shared/measured/fsdp_runs_dev.csv";
   if (!std::filesystem::exists(path)) {
     MESSAGE("skipped: the table of published runs is not there: " << path);
     return {};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hw_models/embedded.hpp"
+#include "support/source_dir.hpp"
 
 namespace stepcast {
 std::span<const EmbeddedFile> embed_test_files();
@@ -20,7 +21,7 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-const std::string kFolder = STEPCAST_SOURCE_DIR "/tests/unit/data/embed/";
+const std::string kFolder = stepcast::test::source_dir() + "/tests/unit/data/embed/";
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include "program/build.hpp"
 #include "program/fsdp2_groups.hpp"
+#include "support/source_dir.hpp"
 #include "tests/support/schedule.hpp"
 #include "tests/support/specs.hpp"
 
@@ -231,7 +232,7 @@ TEST_CASE("the published pattern of 54 collectives of a micro-batch") {
 }
 
 TEST_CASE("the order of collectives is that of a torchtitan run in NCCL's logs (8 x RTX 5090, 436M parameters, one micro-batch)") {
-  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/../shared/traces/expected/published_fsdp2_8x5090_collective_order.json");
+  std::ifstream file(stepcast::test::source_dir() + "/../shared/traces/expected/published_fsdp2_8x5090_collective_order.json");
   if (!file) {
     MESSAGE("skipped: the published order is not at hand");
     return;

@@ -13,6 +13,7 @@
 #include "calibration/read_measurements.hpp"
 #include "hw_models/input_error.hpp"
 #include "model/csv_table.hpp"
+#include "support/source_dir.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibration;
@@ -143,7 +144,7 @@ TEST_CASE("JSON of nccl-tests -J") {
 }
 
 TEST_CASE("All public logs: as many rows of each placement, the same collective and ranks as their transcription") {
-  const std::string folder = std::string(STEPCAST_SOURCE_DIR) + "/../shared/micro/";
+  const std::string folder = test::source_dir() + "/../shared/micro/";
   const auto rows = test::read_table(folder + "nccl_perf.csv", [](const test::Row&) { return true; });
   if (!rows) {
     MESSAGE("skipped: the logs are not beside the source tree");

@@ -11,6 +11,7 @@
 #include "hw_models/input_error.hpp"
 #include "memory/history_formats.hpp"
 #include "memory/sizes.hpp"
+#include "support/source_dir.hpp"
 
 using namespace stepcast;
 using namespace stepcast::memory;
@@ -19,7 +20,7 @@ using nlohmann::json;
 namespace {
 
 std::string data(const std::string& name) {
-  std::ifstream file(STEPCAST_SOURCE_DIR "/tests/unit/data/snapshot/" + name, std::ios::binary);
+  std::ifstream file(test::source_dir() + "/tests/unit/data/snapshot/" + name, std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

@@ -9,6 +9,7 @@
 #include "hw_models/text_file.hpp"
 #include "program/model.hpp"
 #include "scenarios/hf_config.hpp"
+#include "support/source_dir.hpp"
 
 using namespace stepcast;
 using namespace stepcast::scenarios;
@@ -39,7 +40,7 @@ TEST_CASE("a llama-2-7b by hand") {
 }
 
 TEST_CASE("Hugging Face configs of public models import to the presets") {
-  const std::string folder = std::string(STEPCAST_SOURCE_DIR) + "/../shared/configs/models/";
+  const std::string folder = test::source_dir() + "/../shared/configs/models/";
   if (!std::filesystem::exists(folder)) {
     MESSAGE("skipped: no folder of model configurations beside the source tree");
     return;

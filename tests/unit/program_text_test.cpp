@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "program/build.hpp"
+#include "support/source_dir.hpp"
 #include "tests/support/specs.hpp"
 
 namespace stepcast::program {
@@ -21,7 +22,7 @@ std::string text_of(const Program& program) {
 
 /// Compares line by line, so that a failure names the first line that differs.
 void compare_with_golden(const Program& program, const std::string& name) {
-  const std::string path = std::string(STEPCAST_SOURCE_DIR) + "/tests/golden/" + name;
+  const std::string path = stepcast::test::source_dir() + "/tests/golden/" + name;
   const std::string text = text_of(program);
   if (std::getenv("STEPCAST_UPDATE_GOLDEN")) std::ofstream(path) << text;
   std::ifstream golden(path);

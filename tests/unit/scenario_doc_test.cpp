@@ -8,13 +8,14 @@
 #include "scenarios/names.hpp"
 #include "scenarios/presets.hpp"
 #include "scenarios/scenario.hpp"
+#include "support/source_dir.hpp"
 
 using namespace stepcast;
 using namespace stepcast::scenarios;
 
 namespace {
 
-std::string page() { return read_text_file(std::string(STEPCAST_SOURCE_DIR) + "/docs/scenario.md", 1 << 20); }
+std::string page() { return read_text_file(test::source_dir() + "/docs/scenario.md", 1 << 20); }
 
 /// The text under "## name", up to the next heading.
 std::string section(const std::string& text, const std::string& name) {
