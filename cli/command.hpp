@@ -43,6 +43,7 @@ void add_run(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);

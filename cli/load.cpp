@@ -6,14 +6,19 @@
 
 namespace stepcast::cli {
 
-Loaded load(const ScenarioChoice& choice) {
+LoadedTemplate load_template(const ScenarioChoice& choice) {
   const std::vector<std::string> sets = choice.changes.all();
   if (!choice.model.empty()) {
-    auto [scenario, warnings] = scenarios::scenario_for(choice.model, choice.cluster, sets);
-    return {std::move(scenario), std::move(warnings)};
+    auto [text, warnings] = scenarios::document_for(choice.model, choice.cluster);
+    return {scenarios::ScenarioTemplate(text, choice.model, sets), std::move(warnings)};
   }
   if (choice.scenario.empty()) throw InputError("command line", "", "no scenario given", "name a scenario, or use --model CONFIG.JSON --cluster NAME-N");
-  return {scenarios::read_scenario(choice.scenario, sets), {}};
+  return {scenarios::ScenarioTemplate(choice.scenario, sets), {}};
+}
+
+Loaded load(const ScenarioChoice& choice) {
+  auto [scenario, warnings] = load_template(choice);
+  return {scenario.with({}), std::move(warnings)};
 }
 
 }  // namespace stepcast::cli

@@ -6,6 +6,7 @@
 
 #include "cli/command.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/scenario_template.hpp"
 
 namespace stepcast::cli {
 
@@ -16,5 +17,13 @@ struct Loaded {
 
 /// Throws InputError.
 Loaded load(const ScenarioChoice& choice);
+
+struct LoadedTemplate {
+  scenarios::ScenarioTemplate scenario;
+  std::vector<std::string> warnings;
+};
+
+/// The same for a scenario that is going to be varied. Throws InputError.
+LoadedTemplate load_template(const ScenarioChoice& choice);
 
 }  // namespace stepcast::cli

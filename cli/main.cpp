@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
   stepcast::cli::add_show(app, action);
   stepcast::cli::add_check(app, action);
   stepcast::cli::add_compare(app, action);
+  stepcast::cli::add_sweep(app, action);
   stepcast::cli::add_demo(app, action);
   stepcast::cli::add_replay(app, action);
   stepcast::cli::add_validate(app, action);

@@ -21,6 +21,12 @@ struct Prediction {
 /// Runs the scenario. Out of memory and deadlock are outcomes in the report. `warnings` from reading the scenario are passed on. Throws InputError.
 Prediction predict(const scenarios::Scenario& scenario, std::vector<std::string> warnings = {});
 
+/// The program that predict runs.
+program::Program program_of(const scenarios::Scenario& scenario);
+
+/// The report of predict, from the scenario's program or an equal one, and no trace: for many forecasts.
+Report forecast(const scenarios::Scenario& scenario, const program::Program& program);
+
 /// Report of a finished simulation; `gpu` and `cluster` are null in fixed-cost mode.
 Report make_report(const scenarios::Scenario& scenario, const program::Program& program, const sim::Result& result, const hw::CostModel* model);
 

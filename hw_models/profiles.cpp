@@ -2,6 +2,7 @@
 #include "hw_models/profiles.hpp"
 
 #include <algorithm>
+#include <mutex>
 
 #include "hw_models/embedded.hpp"
 #include "hw_models/input_error.hpp"
@@ -26,10 +27,22 @@ std::string_view embedded_text(const std::string& name) {
 
 ProfileFile parse(std::string_view text, const std::string& file) { return parse_profile(text, file, embedded_text); }
 
+/// What a compiled-in file says: a constant, worked out when it is first asked for.
+const ProfileFile& compiled_in(const EmbeddedFile& file) {
+  struct Known {
+    std::once_flag once;
+    ProfileFile content;
+  };
+  static std::vector<Known> known(hardware_files().size());
+  Known& one = known[static_cast<std::size_t>(&file - hardware_files().data())];
+  std::call_once(one.once, [&] { one.content = parse(file.text, std::string(file.name)); });
+  return one.content;
+}
+
 std::vector<std::string> names_of(Describes wanted) {
   std::vector<std::string> names;
   for (const EmbeddedFile& file : hardware_files()) {
-    if (parse(file.text, std::string(file.name)).describes == wanted) names.push_back(stem(file.name));
+    if (compiled_in(file).describes == wanted) names.push_back(stem(file.name));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -53,8 +66,7 @@ Profile find(std::string_view name, Describes wanted, const std::string& what) {
   if (is_profile_file(name)) return parse_as(read_text_file(std::string(name), kMaxProfileBytes), std::string(name), wanted, what + " profile");
   for (const EmbeddedFile& file : hardware_files()) {
     if (stem(file.name) != name) continue;
-    ProfileFile found = parse(file.text, std::string(file.name));
-    if (found.describes == wanted) return std::move(found.profile);
+    if (const ProfileFile& found = compiled_in(file); found.describes == wanted) return found.profile;
   }
   const std::vector<std::string> names = names_of(wanted);
   const std::string near = nearest(name, names);

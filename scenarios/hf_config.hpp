@@ -20,6 +20,15 @@ struct ImportedModel {
 /// Reads llama, mistral, qwen2, phi3, gpt2 and mpt. Throws InputError naming any other model_type, and on anything malformed.
 ImportedModel import_hf_config(std::string_view text, const std::string& file);
 
+/// A scenario as a text, for read_scenario_text or a ScenarioTemplate.
+struct ImportedDocument {
+  std::string text;
+  std::vector<std::string> warnings;
+};
+
+/// What scenario_for reads. Throws InputError.
+ImportedDocument document_for(const std::string& model, const std::string& cluster);
+
 struct ImportedScenario {
   Scenario scenario;
   std::vector<std::string> warnings;

@@ -8,6 +8,7 @@
 #include "scenarios/fields.hpp"
 #include "scenarios/layers.hpp"
 #include "scenarios/model_section.hpp"
+#include "scenarios/scenario_template.hpp"
 #include "scenarios/sections.hpp"
 #include "scenarios/supported.hpp"
 #include "scenarios/validate.hpp"
@@ -128,8 +129,17 @@ Scenario read_sections(Reader& root, const Reader::Origin& origin) {
   return scenario;
 }
 
-Scenario read_layers(Layers layers, Sets sets) {
+Layers with_sets(Layers layers, Sets sets) {
   for (const std::string& set : sets) apply_set(layers, set);
+  return layers;
+}
+
+Source text_source(std::string_view text, const std::string& file) {
+  const std::size_t slash = file.find_last_of('/');
+  return {file, std::string(text), slash == std::string::npos ? "" : file.substr(0, slash), false};
+}
+
+Scenario read_layers(const Layers& layers) {
   const Reader::Origin origin = [&layers](std::string_view pointer) { return layers.origin(pointer); };
   Reader root(layers.merged, origin);
   refuse_unsupported(layers.merged, origin);
@@ -151,12 +161,14 @@ hw::ClusterOverrides overrides(const Cluster& cluster) {
 
 }  // namespace
 
-Scenario read_scenario(const std::string& path_or_name, Sets sets) { return read_layers(stack(find_source(path_or_name)), sets); }
+ScenarioTemplate::ScenarioTemplate(const std::string& path_or_name, Sets sets)
+    : layers_(std::make_shared<const Layers>(with_sets(stack(find_source(path_or_name)), sets))) {}
+ScenarioTemplate::ScenarioTemplate(std::string_view text, const std::string& file, Sets sets)
+    : layers_(std::make_shared<const Layers>(with_sets(stack(text_source(text, file)), sets))) {}
+Scenario ScenarioTemplate::with(Sets sets) const { return read_layers(with_sets(*layers_, sets)); }
 
-Scenario read_scenario_text(std::string_view text, const std::string& file, Sets sets) {
-  const std::size_t slash = file.find_last_of('/');
-  return read_layers(stack({file, std::string(text), slash == std::string::npos ? "" : file.substr(0, slash), false}), sets);
-}
+Scenario read_scenario(const std::string& path_or_name, Sets sets) { return ScenarioTemplate(path_or_name, sets).with({}); }
+Scenario read_scenario_text(std::string_view text, const std::string& file, Sets sets) { return ScenarioTemplate(text, file, sets).with({}); }
 
 nlohmann::ordered_json to_json(const Scenario& scenario) {
   nlohmann::ordered_json json;

@@ -53,7 +53,7 @@ ImportedModel find_model(const std::string& model) {
 
 }  // namespace
 
-ImportedScenario scenario_for(const std::string& model, const std::string& cluster, Sets sets) {
+ImportedDocument document_for(const std::string& model, const std::string& cluster) {
   ImportedModel imported = find_model(model);
   const NodeCount nodes = parse_cluster(cluster);
   const std::int64_t longest = imported.shape.max_positions > 0 ? imported.shape.max_positions : kDefaultSequence;
@@ -64,7 +64,12 @@ ImportedScenario scenario_for(const std::string& model, const std::string& clust
   shape_only.model = imported.shape;
   shape_only.model_name = printable(imported.name, 80);
   document["model"] = to_json(shape_only)["model"];
-  return {read_scenario_text(document.dump(), model, sets), std::move(imported.warnings)};
+  return {document.dump(), std::move(imported.warnings)};
+}
+
+ImportedScenario scenario_for(const std::string& model, const std::string& cluster, Sets sets) {
+  ImportedDocument document = document_for(model, cluster);
+  return {read_scenario_text(document.text, model, sets), std::move(document.warnings)};
 }
 
 }  // namespace stepcast::scenarios

@@ -26,6 +26,7 @@ LAYERS = {
     "real_backend": {"program": EVERYTHING, "trace": EVERYTHING, "memory": EVERYTHING, "hw_models": VOCABULARY},
     "calibration": {"hw_models": EVERYTHING, "trace": EVERYTHING},
     "scenarios": {"program": EVERYTHING, "hw_models": EVERYTHING},
+    "planner": {"sim": EVERYTHING, "scenarios": EVERYTHING, "program": EVERYTHING, "hw_models": EVERYTHING},
 }
 ROOMS = set(LAYERS) | {"cli", "tests"}
 FREE = {"cli", "tests"}  # may include every room

@@ -31,8 +31,8 @@ const char* kBuiltIn = "7b-32xa100";
 
 TEST_CASE("help and version go to standard output with exit code 0") {
   const Place place;
-  for (const char* arguments :
-       {"--help", "run --help", "show --help", "check --help", "compare --help", "demo --help", "replay --help", "validate --help", "--version"}) {
+  for (const char* arguments : {"--help", "run --help", "show --help", "check --help", "compare --help", "demo --help", "replay --help", "validate --help",
+                                "sweep --help", "--version"}) {
     const Outcome r = place.run(arguments);
     CHECK_MESSAGE(r.code == 0, arguments);
     CHECK(!r.out.empty());

@@ -1,0 +1,22 @@
+// From a scenario and its program to what the simulator takes: hardware, prices, options. Test: tests/golden/cli_test.cpp.
+#pragma once
+
+#include <optional>
+
+#include "hw_models/cost_model.hpp"
+#include "program/program.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/simulate.hpp"
+
+namespace stepcast::cli {
+
+struct Inputs {
+  std::optional<hw::CostModel> model;  // absent in fixed-cost mode
+  sim::PriceList prices;
+  sim::Options options;
+};
+
+/// `program` is that of the scenario's step. Throws InputError.
+Inputs inputs_of(const scenarios::Scenario& scenario, const program::Program& program);
+
+}  // namespace stepcast::cli

@@ -1,0 +1,170 @@
+// `stepcast sweep`: all combinations of values for settings of a scenario. docs/sweep.md; test: tests/golden/sweep_test.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <thread>
+
+#include "cli/command.hpp"
+#include "cli/load.hpp"
+#include "cli/output_folder.hpp"
+#include "cli/progress.hpp"
+#include "cli/report/sweep_text.hpp"
+#include "cli/sweep/run.hpp"
+#include "hw_models/input_error.hpp"
+#include "hw_models/text_file.hpp"
+#include "planner/sweep_file.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxSweepBytes = std::size_t{4} << 20;
+
+struct Options {
+  ScenarioChoice choice;
+  std::string file, csv;
+  std::vector<std::string> vary;
+  OutputChoice output;
+  std::size_t shown = 100;
+  unsigned threads = 0;  // 0: as many as the machine has
+};
+
+/// The choice and axes of the file, with those of the command line on top.
+std::vector<planner::Axis> axes_of(Options& options) {
+  std::vector<planner::Axis> axes;
+  if (!options.file.empty()) {
+    planner::SweepFile file = planner::read_sweep(read_text_file(options.file, kMaxSweepBytes), printable(options.file));
+    const bool built_in = file.scenario.find('/') == std::string::npos && !file.scenario.ends_with(".json");
+    options.choice.scenario = built_in ? file.scenario : (fs::path(options.file).parent_path() / file.scenario).string();
+    options.choice.changes.sets.insert(options.choice.changes.sets.begin(), file.sets.begin(), file.sets.end());
+    axes = std::move(file.axes);
+  }
+  for (const std::string& vary : options.vary) axes.push_back(planner::parse_axis(vary));
+  return axes;
+}
+
+/// Where points are kept while the sweep runs: in the folder of --out, where a later sweep finds them, or nowhere for long.
+std::unique_ptr<SweepStore> open_store(const std::string& folder) {
+  if (folder.empty()) return std::make_unique<SweepStore>();
+  return std::make_unique<SweepStore>((fs::path(folder) / "points.jsonl").string());
+}
+
+nlohmann::ordered_json set_of(const planner::Grid& grid, std::size_t point) {
+  nlohmann::ordered_json set = nlohmann::ordered_json::object();
+  const std::vector<std::size_t> which = grid.indices(point);
+  for (std::size_t axis = 0; axis < which.size(); ++axis) {
+    const std::string& value = grid.axes()[axis].values[which[axis]];
+    const auto parsed = nlohmann::ordered_json::parse(value, nullptr, false);
+    set[grid.axes()[axis].pointer] = parsed.is_discarded() ? nlohmann::ordered_json(value) : parsed;
+  }
+  return set;
+}
+
+/// One point of `--json`; what is kept of it already begins with a brace.
+std::string point_json(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store, std::size_t point) {
+  const std::size_t unique = plan.unique_of[point];
+  const std::string kept = unique == SweepPlan::kRefused ? refused_point(plan.refusals[point]).dump() : store.get(plan.uniques[unique].key);
+  return "{\"set\":" + set_of(grid, point).dump() + "," + kept.substr(1);
+}
+
+/// `{"points": [...]}` piece by piece, so that it need not be held whole.
+template <class Write>
+void write_json(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store, const Write& write) {
+  write("{\"schema\": \"stepcast.sweep_result/1\", \"points\": [\n");
+  for (std::size_t i = 0; i < grid.size(); ++i) write(point_json(grid, plan, store, i) + (i + 1 < grid.size() ? ",\n" : "\n"));
+  write("]}\n");
+}
+
+std::vector<PointRow> rows_of(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store) {
+  std::vector<PointRow> uniques, rows;
+  for (const SweepPlan::Unique& unique : plan.uniques) uniques.push_back(row_of(nlohmann::ordered_json::parse(store.get(unique.key)), "points.jsonl"));
+  for (std::size_t i = 0; i < grid.size(); ++i) {
+    const std::size_t unique = plan.unique_of[i];
+    rows.push_back(unique == SweepPlan::kRefused ? row_of(refused_point(plan.refusals[i]), "") : uniques[unique]);
+  }
+  return rows;
+}
+
+void publish(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store, const std::vector<PointRow>& rows, OutputFolder& folder) {
+  const fs::path path = folder.staged_path("report.json");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), std::fclose);
+  if (!file) throw InputError("--out", "", "can't be written");
+  write_json(grid, plan, store, [&](const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size())
+      throw std::system_error(errno, std::generic_category(), "can't write " + path.string());
+  });
+  if (std::fflush(file.get()) != 0) throw std::system_error(errno, std::generic_category(), "can't write " + path.string());
+  folder.stage("sweep.csv", sweep_csv(grid, rows));
+  folder.stage("sweep.txt", sweep_text(grid, rows, rows.size()));
+  folder.publish();
+}
+
+void write_csv(const std::string& path, const std::string& text) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), std::fclose);
+  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)
+    throw InputError("--csv " + printable(path), "", "can't be written");
+}
+
+Exit exit_of(const std::vector<PointRow>& rows) {
+  const auto ends_as = [&](const char* outcome) { return std::any_of(rows.begin(), rows.end(), [&](const PointRow& row) { return row.outcome == outcome; }); };
+  if (ends_as("ok")) return Exit::ok;
+  return ends_as("out_of_memory") ? Exit::out_of_memory : Exit::check_failed;
+}
+
+Exit sweep(Options options) {
+  const planner::Grid grid(axes_of(options));
+  const LoadedTemplate loaded = load_template(options.choice);
+  for (const std::string& warning : loaded.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
+  std::unique_ptr<OutputFolder> folder;
+  if (!options.output.folder.empty())
+    folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "sweep.csv", "sweep.txt"}, options.output.force);
+  const unsigned threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  const SweepPlan plan = make_plan(loaded.scenario, grid, threads);
+  const auto store = open_store(options.output.folder);
+  const SweepCounts counts = run_sweep(loaded.scenario, grid, plan, *store, threads, progress("sweep", plan.uniques.size()));
+  const std::vector<PointRow> rows = rows_of(grid, plan, *store);
+  if (folder) publish(grid, plan, *store, rows, *folder);
+  if (!options.csv.empty()) write_csv(options.csv, sweep_csv(grid, rows));
+  if (options.output.json) write_json(grid, plan, *store, print);
+  else print(sweep_text(grid, rows, options.shown));
+  std::fprintf(stderr, "stepcast: %zu points, %zu scenarios simulated with %zu programs, %zu kept from an earlier sweep\n", grid.size(), counts.simulated,
+               counts.programs, counts.kept);
+  return exit_of(rows);
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("sweep", "All combinations of values for settings of a scenario");
+  options->choice.add_to(*command);
+  options->output.add_json(*command);
+  command->add_option("--vary", options->vary, "A setting and its values: a list, a range a..b[:step], or a..b:*factor (may be repeated)")
+      ->type_name("/POINTER=VALUES")
+      ->allow_extra_args(false);
+  command->add_option("--file", options->file, "A sweep file, which names the scenario")->type_name("SWEEP.JSON")->excludes("scenario")->excludes("--model");
+  command->add_option("--csv", options->csv, "Write one line for each point into this file")->type_name("FILE");
+  command->add_option("--top", options->shown, "Points that the table shows, the fastest where there are more (100)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000));
+  command->add_option("--threads", options->threads, "Threads (as many as the machine has)")->type_name("N")->check(CLI::Range(1, 1024));
+  command
+      ->add_option("--out", options->output.folder,
+                   "Write report.json, sweep.csv and sweep.txt into this folder, and keep what is done there: a sweep that was stopped goes on")
+      ->type_name("DIR");
+  command->add_flag("--force", options->output.force, "With --out: replace files that stepcast did not write");
+  command->footer(
+      "Examples:\n  stepcast sweep 7b-32xa100 --vary /batch/micro_batch=1,2,4 --vary /recompute/mode=none,full\n"
+      "  stepcast sweep 7b-32xa100 --vary /cluster/nodes=1..16:*2 --csv nodes.csv\n"
+      "  stepcast sweep 7b-32xa100 --vary '/cluster/nic_rate=100..400:100 Gb/s' --json");
+  command->callback([options, &action] { action = [options] { return sweep(*options); }; });
+}
+
+}  // namespace stepcast::cli
