@@ -72,7 +72,7 @@ void fill_flops(const scenarios::Scenario& scenario, const program::Program& pro
   if (!model) return;
   const program::Range last = program.steps.back();
   const Flops step = per_step(convention), hardware = step + program::recomputed_flops(program, last, convention);
-  const FlopsPerSecond peak = model->peak(scenario.precision.param);
+  const FlopsPerSecond peak = model->peak(peak_type(scenario.precision));
   r.peak_flops = peak.si();
   r.model_flops_per_step = step.in(flop);
   r.hardware_flops_per_step = hardware.in(flop);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "hw_models/input_error.hpp"
 #include "hw_models/rates.hpp"
 
 namespace stepcast::hw {
@@ -20,6 +21,13 @@ constexpr double kSplitCost = 0.03;  // per doubling of split-K
 constexpr int kMaxSplitLog2 = 3;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+/// Share of `gemm_efficiency` that products of 8-bit operands reach of their own peak.
+double fp8_ratio(const Profile& gpu) {
+  const auto found = gpu.constants.find("gemm_fp8_ratio");
+  if (found == gpu.constants.end()) throw InputError("hardware", gpu.name, "has no gemm_fp8_ratio, which products in fp8 need", "add it to the profile");
+  return found->second.value;
+}
 
 double alignment_ratio(const KernelShape& shape, const GemmRates& rates) {
   const auto worst = [&](std::int64_t multiple) { return shape.n % multiple != 0 || shape.k % multiple != 0; };
@@ -59,7 +67,7 @@ Seconds gemm_time(const KernelShape& shape, const GemmRates& rates) {
 GemmRates gemm_rates(const Profile& gpu, Dtype dtype) {
   return {.peak = peak_rate(gpu, dtype),
           .bandwidth = BytesPerSecond(gpu.at("dram_bandwidth")),
-          .efficiency = gpu.at("gemm_efficiency") * gpu.at("sustained_clock"),
+          .efficiency = gpu.at("gemm_efficiency") * gpu.at("sustained_clock") * (dtype == Dtype::fp8 ? fp8_ratio(gpu) : 1.0),
           .half_depth = gpu.at("gemm_half_depth"),
           .wave_weight = gpu.at("gemm_wave_weight"),
           .dram_efficiency = gpu.at("gemm_dram_efficiency"),

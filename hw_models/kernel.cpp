@@ -61,8 +61,10 @@ std::int64_t kv_heads(const KernelShape& shape) { return shape.kv_heads > 0 ? sh
 double query_elements(const KernelShape& shape) { return product(shape.batch, shape.m, shape.n, shape.k); }
 double key_elements(const KernelShape& shape) { return product(shape.batch, shape.m, kv_heads(shape), shape.k); }
 
-double gemm_elements(const KernelShape& shape) {
-  return product(shape.batch, shape.m, shape.k, 1) + product(shape.batch, shape.k, shape.n, 1) + product(shape.batch, shape.m, shape.n, 1);
+/// Products of 8-bit operands are written in 16 bits.
+double gemm_bytes(const KernelShape& shape) {
+  const auto operand = static_cast<double>(bytes_per_element(shape.dtype)), result = shape.dtype == Dtype::fp8 ? 2.0 : operand;
+  return operand * (product(shape.batch, shape.m, shape.k, 1) + product(shape.batch, shape.k, shape.n, 1)) + result * product(shape.batch, shape.m, shape.n, 1);
 }
 
 /// One fp32 log-sum-exp per row and head is written by the forward and read by the backward.
@@ -86,7 +88,7 @@ Flops executed_flops(const KernelShape& shape) {
 Bytes dram_bytes(const KernelShape& shape) {
   const auto size = static_cast<double>(bytes_per_element(shape.dtype));
   switch (shape.kind) {
-    case KernelKind::gemm: return Bytes(size * gemm_elements(shape));
+    case KernelKind::gemm: return Bytes(gemm_bytes(shape));
     case KernelKind::attention_forward: return Bytes(size * 2.0 * (query_elements(shape) + key_elements(shape)) + statistics_bytes(shape));
     // reads q, o, dO, k, v; writes dq, dk, dv; dq is accumulated in fp32: zeroed, written, read once more
     case KernelKind::attention_backward:

@@ -13,6 +13,7 @@ constexpr ConstantRule byte_rate(std::string_view name, bool required = true) { 
 constexpr ConstantRule size(std::string_view name) { return {name, Dimension::size, 0, 1e14, true}; }
 constexpr ConstantRule time(std::string_view name) { return {name, Dimension::time, 0, 100, true}; }
 constexpr ConstantRule share(std::string_view name) { return {name, std::nullopt, 1e-3, 1, true}; }
+constexpr ConstantRule optional_share(std::string_view name) { return {name, std::nullopt, 1e-3, 1, false}; }
 constexpr ConstantRule number(std::string_view name, double min, double max, bool required = true) { return {name, std::nullopt, min, max, required}; }
 
 constexpr auto kGpuRules = std::to_array<ConstantRule>({
@@ -28,6 +29,7 @@ constexpr auto kGpuRules = std::to_array<ConstantRule>({
     size("memory_outside_pool"),
     share("gemm_efficiency"),
     share("sustained_clock"),
+    optional_share("gemm_fp8_ratio"),
     number("gemm_half_depth", 0, 4096),
     number("gemm_wave_weight", 0, 3),
     time("gemm_fixed_time"),

@@ -31,13 +31,28 @@ AdamW::AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& un
   for (const Unit& unit : units) norms += spec.policy.framework == Framework::fsdp1 ? 0 : unit.tensors;
   norms_ = builder.buffer("clip.norms", 4 * norms, Owner::workspace);
   norm_ = builder.buffer("clip.norm", 4, Owner::workspace);
+  if (spec.precision.grad_scaler) overflow_ = builder.buffer("scaler.overflow", 4, Owner::workspace);
 }
 
 void AdamW::step() {
   if (spec_.policy.cpu_offload != CpuOffload::none) return step_on_host();
+  if (spec_.precision.grad_scaler) unscale();
   if (spec_.optimizer.clip_grad_norm) spec_.policy.framework == Framework::fsdp1 ? clip() : clip_tensors();
-  if (spec_.optimizer.clip_host_sync) wait_for_norm();
+  if (spec_.optimizer.clip_host_sync) wait_for_host("norm on the host");
+  // GradScaler.step asks whether a gradient overflowed; the fused optimizer looks by itself, on the device.
+  if (spec_.precision.grad_scaler && spec_.optimizer.implementation != OptimizerImpl::fused) wait_for_host("overflow on the host");
   update();
+  if (!spec_.precision.grad_scaler) return;
+  scalar("aten::_amp_update_scale_", {inout(overflow_)});
+  builder_.free(overflow_);
+}
+
+/// ShardedGradScaler.unscale_ (torch/distributed/fsdp/sharded_grad_scaler.py): one multi-tensor pass, and the finding of all ranks.
+void AdamW::unscale() {
+  builder_.alloc(overflow_, kCompute);
+  scalar("aten::zeros overflow", {out(overflow_)});
+  pass({"aten::_amp_foreach_non_finite_check_and_unscale_", {}, {&Unit::sharded_grad}}, groups(1));
+  all_reduce_scalars(overflow_, "all_reduce overflow");
 }
 
 /// On the host's processors, where shards and gradients are. The norm is combined on the device, and the host waits for it.
@@ -48,16 +63,16 @@ void AdamW::step_on_host() {
     builder_.host_work(hw::HostWork::cpu_pass, mebi_elements(elements));
     builder_.alloc(norm_, kCompute);
     scalar("aten::to norm", {out(norm_)});
-    all_reduce_norm(norm_, "all_reduce gradient norm");
+    all_reduce_scalars(norm_, "all_reduce gradient norm");
     builder_.free(norm_);
-    wait_for_norm();
+    wait_for_host("norm on the host");
     builder_.host_work(hw::HostWork::cpu_pass, mebi_elements(elements));
   }
   cpu_adam(builder_, spec_.optimizer.implementation, elements);
 }
 
-void AdamW::wait_for_norm() {
-  const EventId known = builder_.event("norm on the host");
+void AdamW::wait_for_host(const char* what) {
+  const EventId known = builder_.event(what);
   builder_.record(known, kCompute);
   builder_.host_wait(known, WaitReason::synchronize);
 }
@@ -191,7 +206,7 @@ void AdamW::clip() {
   };
   for (const Unit& unit : units_) per_tensor(unit, "aten::linalg_vector_norm", false, {in(unit.sharded_grad), inout(norms_)});
   for (const char* op : {"aten::stack", "aten::linalg_vector_norm total", "aten::pow"}) scalar(op, {in(norms_), inout(norm_)});
-  all_reduce_norm(norm_, "all_reduce gradient norm");
+  all_reduce_scalars(norm_, "all_reduce gradient norm");
   for (const char* op : {"aten::pow root", "aten::add eps", "aten::div", "aten::clamp"}) scalar(op, {inout(norm_)});
   for (const Unit& unit : units_) per_tensor(unit, "aten::mul_ clip", true, {inout(unit.sharded_grad), in(norm_)});
   builder_.free(norms_);
@@ -204,7 +219,7 @@ void AdamW::clip_tensors() {
   builder_.alloc(norm_, kCompute);
   pass({"aten::_foreach_norm", {&Unit::sharded_grad}, {}}, groups(1));
   scalar("aten::stack", {inout(norms_)});
-  all_reduce_norm(norms_, "all_reduce gradient norms");
+  all_reduce_scalars(norms_, "all_reduce gradient norms");
   scalar("aten::linalg_vector_norm total", {in(norms_), out(norm_)});
   for (const char* op : {"aten::add eps", "aten::div", "aten::clamp"}) scalar(op, {inout(norm_)});
   pass({"aten::_foreach_mul_ clip", {}, {&Unit::sharded_grad}}, groups(1));
@@ -212,12 +227,12 @@ void AdamW::clip_tensors() {
   builder_.free(norm_);
 }
 
-void AdamW::all_reduce_norm(BufferId norm, const char* label) {
+void AdamW::all_reduce_scalars(BufferId numbers, const char* label) {
   const hw::GroupShape shards = groups_of(spec_).shard;
   if (shards.ranks() == 1) return;
-  const std::int64_t bytes = builder_.program().buffers[norm].bytes;
+  const std::int64_t bytes = builder_.program().buffers[numbers].bytes;
   const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, bytes, shards}, Communicator::shard, true, label};
-  builder_.collective(builder_.collective(entry), kCompute, {inout(norm)});
+  builder_.collective(builder_.collective(entry), kCompute, {inout(numbers)});
 }
 
 /// A kernel on a few numbers.

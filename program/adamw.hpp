@@ -34,8 +34,9 @@ class AdamW {
 
   void create_state();
   void step_on_host();
-  void wait_for_norm();
-  void all_reduce_norm(BufferId norm, const char* label);
+  void wait_for_host(const char* what);
+  void all_reduce_scalars(BufferId numbers, const char* label);
+  void unscale();
   void clip();
   void clip_tensors();
   void dispatch_tensors(std::size_t lists);
@@ -56,7 +57,7 @@ class AdamW {
   std::int64_t element_;  // bytes of the master type
   bool state_created_ = false;
   std::vector<BufferId> temporary_, second_temporary_;  // by unit: one master shard each
-  BufferId norms_ = 0, norm_ = 0;
+  BufferId norms_ = 0, norm_ = 0, overflow_ = 0;
 };
 
 }  // namespace stepcast::program

@@ -197,6 +197,7 @@ void Fsdp2::copy_in(Index i) {
   if (casts()) {
     builder_.alloc(g.cast_shard, kCopyIn);
     extra(g.cast, kCopyIn, {in(offloaded() ? g.fetched_shard : unit(i).master), out(g.cast_shard)});
+    for (std::uint32_t t = 0; t < g.fp8_weights; ++t) extra(g.cast_fp8, kCopyIn, {in(unit(i).master), inout(g.cast_shard)});
   }
   builder_.alloc(g.staging, kCopyIn);
   extra(g.copy_in, kCopyIn, {in(g.cast_shard), out(g.staging)});
@@ -261,6 +262,39 @@ void Fsdp2::to_sharded(Index i) {
 /// On the host, at once: later requests of the compute pool are ordered behind the kernels that used them.
 void Fsdp2::free_storages(const Fsdp2Group& g) {
   for (const BufferId storage : g.storages) builder_.free(storage);
+}
+
+// --- after the optimizer ------------------------------------------------------------------------------------------------------------------------------
+
+void Fsdp2::optimizer() {
+  TrainingStep::optimizer();
+  if (spec_.precision.fp8_all_gather) find_fp8_scales();
+}
+
+/// torchao's precompute_float8_dynamic_scale_for_fsdp: the largest element of each weight, over all shards, from which the scales of the next step's casts follow.
+void Fsdp2::find_fp8_scales() {
+  std::int64_t weights = 0, elements = 0;
+  std::vector<Operand> operands;
+  for (Index i = 0; i < wrapped_.groups.size(); ++i) {
+    if (group(i).fp8_weights == 0) continue;
+    weights += group(i).fp8_weights;
+    elements += group(i).fp8_shard;
+    operands.push_back(in(unit(i).master));
+  }
+  const BufferId maxima = builder_.buffer("float8.maxima", 4 * weights, Owner::workspace);
+  builder_.alloc(maxima, kCompute);
+  operands.push_back(out(maxima));
+  const auto kernel = [&](const char* op, std::int64_t bytes) {
+    return builder_.kernel({.kind = hw::KernelKind::memory_bound, .memory = hw::MemoryClass::optimizer, .read_bytes = bytes, .write_bytes = 4 * weights}, op,
+                           "multi_tensor_apply_kernel");
+  };
+  extra(kernel("aten::_foreach_norm largest element", hw::bytes_per_element(spec_.precision.master) * elements), kCompute, operands);
+  if (ranks_.shard.ranks() > 1) {
+    const hw::CollectiveShape shape{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, 4 * weights, ranks_.shard};
+    builder_.collective(builder_.collective({shape, Communicator::shard, true, "all_reduce float8 maxima"}), kCompute, {inout(maxima)});
+  }
+  for (const char* op : {"aten::clamp maxima", "aten::reciprocal maxima", "aten::mul scales"}) extra(kernel(op, 4 * weights), kCompute, {inout(maxima)});
+  builder_.free(maxima);
 }
 
 // --- common ------------------------------------------------------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ class Fsdp2 final : public TrainingStep {
   void zero_grad() override;
   void forward() override;
   void backward() override;
+  void optimizer() override;
+  void find_fp8_scales();
   void blocks_forward(Index i);
   void blocks_backward(Index i);
 

@@ -93,18 +93,25 @@ class GroupMaker {
     group.reshards_after_forward = !unit.root && !unit.own_head && spec_.policy.reshard_after_forward != kKeepAfterForward;
     group.unshards_in_backward = !unit.own_embedding || spec_.policy.unshard_embedding_in_backward;
     name_buffers(unit, group, wrapped.tensors);
-    name_kernels(unit, group);
-    name_collectives(unit, group);
+    name_kernels(unit, group, wrapped.tensors);
+    name_collectives(unit, group, gathered_shard(wrapped.tensors) * unit.flat.ranks);
     name_events(unit, group);
     result_.units.push_back(std::move(unit));
     result_.groups.push_back(std::move(group));
   }
 
+  /// Bytes per element in which a parameter is gathered.
+  [[nodiscard]] std::int64_t gathered_element(const ParameterTensor& tensor) const { return gathered_in_fp8(tensor, spec_.precision) ? 1 : p_; }
+  [[nodiscard]] std::int64_t gathered_shard(const std::vector<ParameterTensor>& tensors) const {
+    std::int64_t bytes = 0;
+    for (const ParameterTensor& tensor : tensors) bytes += gathered_element(tensor) * shard_elements(tensor, ranks_.shard.ranks());
+    return bytes;
+  }
   [[nodiscard]] std::int64_t sub_ranks() const { return spec_.policy.reshard_after_forward; }
   [[nodiscard]] bool uses_sub_shard(const Fsdp2Group& group) const { return group.reshards_after_forward && sub_ranks() > kReshardAfterForward; }
 
   void name_buffers(Unit& u, Fsdp2Group& g, const std::vector<ParameterTensor>& tensors) {
-    const std::int64_t s = u.flat.shard, whole = u.flat.padded();
+    const std::int64_t s = u.flat.shard, whole = u.flat.padded(), part = gathered_shard(tensors), gathered = part * u.flat.ranks;
     const auto buffer = [&](const std::string& what, std::int64_t bytes, Owner owner) { return builder_.buffer(u.name + what, bytes, owner); };
     u.master = buffer(".master", m_ * s, Owner::parameters);
     u.exp_avg = buffer(".exp_avg", m_ * s, Owner::optimizer);
@@ -113,14 +120,15 @@ class GroupMaker {
     u.new_sharded_grad = buffer(".new_sharded_grad", m_ * s, Owner::gradients);
     const bool offloaded = spec_.policy.cpu_offload != CpuOffload::none;
     if (offloaded) g.fetched_shard = buffer(".fetched_shard", m_ * s, Owner::all_gather);
-    g.cast_shard = spec_.precision.param != spec_.precision.master ? buffer(".cast_shard", p_ * s, Owner::all_gather) : offloaded ? g.fetched_shard : u.master;
-    g.staging = buffer(".staging", p_ * whole, Owner::all_gather);
-    if (uses_sub_shard(g)) g.post_forward_shard = buffer(".post_forward_shard", p_ * whole / sub_ranks(), Owner::all_gather);
+    g.cast_shard = spec_.precision.param != spec_.precision.master ? buffer(".cast_shard", part, Owner::all_gather) : offloaded ? g.fetched_shard : u.master;
+    g.staging = buffer(".staging", gathered, Owner::all_gather);
+    if (uses_sub_shard(g)) g.post_forward_shard = buffer(".post_forward_shard", gathered / sub_ranks(), Owner::all_gather);
     g.reduce_input = buffer(".reduce_input", r_ * whole, Owner::reduction);
     g.reduce_output = buffer(".reduce_output", r_ * s, Owner::reduction);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const std::string number = std::to_string(i);  // a group may hold several blocks, whose tensors are named alike
-      g.storages.push_back(buffer(".param" + number + "." + tensors[i].name, p_ * u.flat.ranks * shard_elements(tensors[i], u.flat.ranks), Owner::all_gather));
+      g.storages.push_back(buffer(".param" + number + "." + tensors[i].name,
+                                  gathered_element(tensors[i]) * u.flat.ranks * shard_elements(tensors[i], u.flat.ranks), Owner::all_gather));
     }
     u.params = g.storages.front();  // stands for all of them in the model's kernels: they are taken, written and given back together
   }
@@ -130,17 +138,26 @@ class GroupMaker {
     return builder_.kernel(shape, op, memory == hw::MemoryClass::copy ? "copy_kernel" : "vectorized_elementwise_kernel");
   }
 
-  void name_kernels(Unit& u, Fsdp2Group& g) {
+  void name_kernels(Unit& u, Fsdp2Group& g, const std::vector<ParameterTensor>& tensors) {
     using enum hw::MemoryClass;
-    const std::int64_t s = u.flat.shard, whole = u.flat.padded();
-    g.cast = kernel("aten::_foreach_copy_ cast shards", elementwise, m_ * s, p_ * s);
-    g.copy_in = kernel("fsdp::all_gather_copy_in", copy, p_ * s, p_ * s);
-    g.copy_out = kernel("fsdp::split_with_sizes_copy", copy, p_ * whole, p_ * whole);
+    const std::int64_t s = u.flat.shard, whole = u.flat.padded(), part = gathered_shard(tensors), gathered = part * u.flat.ranks;
+    std::int64_t in_fp8 = 0;
+    for (const ParameterTensor& tensor : tensors) {
+      if (!gathered_in_fp8(tensor, spec_.precision)) continue;
+      in_fp8 += shard_elements(tensor, u.flat.ranks);
+      ++g.fp8_weights;
+    }
+    g.fp8_shard = in_fp8;
+    if (g.fp8_weights > 0)
+      g.cast_fp8 = kernel("float8 cast of a shard", elementwise, m_ * in_fp8 / g.fp8_weights, in_fp8 / g.fp8_weights);  // as if of one size
+    g.cast = kernel("aten::_foreach_copy_ cast shards", elementwise, m_ * (s - in_fp8), part - in_fp8);
+    g.copy_in = kernel("fsdp::all_gather_copy_in", copy, part, part);
+    g.copy_out = kernel("fsdp::split_with_sizes_copy", copy, gathered, gathered);
     if (uses_sub_shard(g)) {
-      g.copy_in_sub = kernel("fsdp::all_gather_copy_in", copy, p_ * whole / sub_ranks(), p_ * whole / sub_ranks());
+      g.copy_in_sub = kernel("fsdp::all_gather_copy_in", copy, gathered / sub_ranks(), gathered / sub_ranks());
       for (const BufferId storage : g.storages) {
-        const std::int64_t part = builder_.program().buffers[storage].bytes / sub_ranks();
-        g.clones.push_back(kernel("aten::clone post-forward shard", copy, part, part));
+        const std::int64_t kept = builder_.program().buffers[storage].bytes / sub_ranks();
+        g.clones.push_back(kernel("aten::clone post-forward shard", copy, kept, kept));
       }
     }
     g.chunk_cat = kernel("fsdp::chunk_cat", copy, p_ * u.parameters, r_ * whole);
@@ -154,20 +171,20 @@ class GroupMaker {
     if (spec_.policy.cpu_offload != CpuOffload::none) g.fetch = copy_to_device(builder_, each), g.send = copy_to_host(builder_, each);
   }
 
-  void name_collectives(const Unit& u, Fsdp2Group& g) {
+  void name_collectives(const Unit& u, Fsdp2Group& g, std::int64_t gathered) {
     const bool outer = u.root || u.own_embedding || u.own_head;
-    const auto entry = [&](hw::CollectiveKind kind, hw::Dtype dtype, std::int64_t elements, hw::GroupShape group, Communicator communicator) {
+    const auto entry = [&](hw::CollectiveKind kind, hw::Dtype dtype, std::int64_t bytes, hw::GroupShape group, Communicator communicator) {
       const std::string label = std::string(hw::name(kind)) + " " + (outer ? u.name : "block");
-      return builder_.collective({{kind, dtype, hw::bytes_per_element(dtype) * elements, group}, communicator, outer, label});
+      return builder_.collective({{kind, dtype, bytes, group}, communicator, outer, label});
     };
     const std::int64_t whole = u.flat.padded();
     if (ranks_.shard.ranks() > 1) {
-      g.all_gather = entry(hw::CollectiveKind::all_gather, spec_.precision.param, whole, ranks_.shard, Communicator::shard);
-      g.reduce_scatter = entry(hw::CollectiveKind::reduce_scatter, spec_.precision.reduce, whole, ranks_.shard, Communicator::shard);
+      g.all_gather = entry(hw::CollectiveKind::all_gather, spec_.precision.param, gathered, ranks_.shard, Communicator::shard);
+      g.reduce_scatter = entry(hw::CollectiveKind::reduce_scatter, spec_.precision.reduce, r_ * whole, ranks_.shard, Communicator::shard);
     }
-    if (uses_sub_shard(g)) g.all_gather_sub = entry(hw::CollectiveKind::all_gather, spec_.precision.param, whole, sub_group(), Communicator::sub_shard);
+    if (uses_sub_shard(g)) g.all_gather_sub = entry(hw::CollectiveKind::all_gather, spec_.precision.param, gathered, sub_group(), Communicator::sub_shard);
     if (ranks_.replica.ranks() > 1)
-      g.all_reduce = entry(hw::CollectiveKind::all_reduce, spec_.precision.reduce, u.flat.shard, ranks_.replica, Communicator::replica);
+      g.all_reduce = entry(hw::CollectiveKind::all_reduce, spec_.precision.reduce, r_ * u.flat.shard, ranks_.replica, Communicator::replica);
   }
 
   /// Consecutive ranks: within a node as far as they fit.

@@ -13,7 +13,8 @@
 namespace stepcast::program {
 
 /// Beside the Unit of the same index, which holds what the optimizer and the model's kernels need. S = shard of all parameters with their padding, W ranks;
-/// p, r, m = bytes per element of parameters, reduction and master copy.
+/// p, r, m = bytes per element of parameters, reduction and master copy;
+/// p is 1 for the weights that are gathered in fp8.
 struct Fsdp2Group {
   enum class State : std::uint8_t { sharded, sharded_post_forward, unsharded };
 
@@ -27,6 +28,9 @@ struct Fsdp2Group {
 
   KernelId cast = 0, copy_in = 0, copy_in_sub = 0, copy_out = 0, chunk_cat = 0, pre_divide = 0, post_divide = 0, cast_to_master = 0, accumulate = 0,
            copy_reduced = 0, fetch = 0, send = 0;  // the last two: of one parameter from and to the host
+  KernelId cast_fp8 = 0;                           // of one weight's shard
+  std::uint32_t fp8_weights = 0;                   // gathered in fp8
+  std::int64_t fp8_shard = 0;                      // elements of their shards
   std::vector<KernelId> clones;                    // of each parameter's part that is kept after the forward
   std::uint32_t all_gather = 0, all_gather_sub = 0, reduce_scatter = 0, all_reduce = 0;
   EventId gathered = 0, copied_out = 0, resharded = 0, reduced = 0, finished = 0;

@@ -86,6 +86,10 @@ std::int64_t active_parameters(const ModelShape& model) {
 }
 std::int64_t matmul_parameters(const ModelShape& model) { return model.layers * sum_matmul(block_tensors(model)) + sum_matmul(root_tensors(model)); }
 
+bool gathered_in_fp8(const ParameterTensor& tensor, const Precision& precision) {
+  return precision.fp8_all_gather && tensor.matmul && tensor.name != "router.weight" && tensor.name != "head.weight" && tensor.name != "embedding.weight";
+}
+
 FlatParameter flatten(const std::vector<ParameterTensor>& tensors, std::int64_t ranks, bool use_orig_params, hw::Dtype param_dtype) {
   const auto round_up = [](std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; };
   FlatParameter flat{.ranks = ranks};

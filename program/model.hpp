@@ -37,6 +37,9 @@ inline std::string expert_prefix(std::int64_t expert) { return std::string("e").
 inline std::int64_t query_width(const ModelShape& model) { return model.heads * model.head_dim; }
 inline std::int64_t kv_width(const ModelShape& model) { return model.kv_heads * model.head_dim; }
 
+/// Weights of the blocks' linear layers, as far as they are gathered in 8 bits.
+bool gathered_in_fp8(const ParameterTensor& tensor, const Precision& precision);
+
 /// A unit's parameters as one tensor. `elements`: length of the unsharded flat parameter and of its gradient; `shard`: what each rank owns.
 struct FlatParameter {
   std::int64_t elements = 0, shard = 0;

@@ -1,5 +1,6 @@
 // Rules between settings of the policy, recomputation and kernels. See validate.hpp; test: tests/unit/build_test.cpp.
 #include "program/groups.hpp"
+#include "program/model.hpp"
 #include "program/units.hpp"
 #include "program/validate.hpp"
 
@@ -68,6 +69,44 @@ Broken kernel_rule(const StepSpec& spec) {
   return {};
 }
 
+bool multiple_of_16(std::int64_t size) { return size % 16 == 0; }
+
+Broken fp8_rule(const StepSpec& spec) {
+  const Precision& precision = spec.precision;
+  const ModelShape& m = spec.model;
+  if (precision.param != hw::Dtype::bf16) return BrokenRule{"/precision/matmul", "fp8 products stand between bf16 activations", "use param \"bf16\""};
+  if (m.experts > 0) return BrokenRule{"/precision/matmul", "fp8 is not known for experts, whose numbers of tokens are odd", "leave it out"};
+  if (!multiple_of_16(m.hidden) || !multiple_of_16(m.ffn) || !multiple_of_16(query_width(m)) || !multiple_of_16(kv_width(m)) ||
+      !multiple_of_16(tokens(spec.batch)))
+    return BrokenRule{"/precision/matmul", "fp8 products need tokens, hidden, ffn and the widths of heads to be multiples of 16", ""};
+  if (!precision.fp8_all_gather) return {};
+  if (spec.policy.framework != Framework::fsdp2) return BrokenRule{"/precision/fp8_all_gather", "belongs to fsdp2", "leave it out"};
+  if (precision.matmul != Matmul::fp8_tensorwise)
+    return BrokenRule{"/precision/fp8_all_gather", "needs one scale per tensor, found anew", "use \"fp8-tensorwise\""};
+  if (precision.master == precision.param) return BrokenRule{"/precision/fp8_all_gather", "casts fp32 shards", "use master \"fp32\""};
+  if (spec.policy.cpu_offload != CpuOffload::none) return BrokenRule{"/precision/fp8_all_gather", "is not known with cpu_offload", "leave it out"};
+  return {};
+}
+
+Broken precision_rule(const StepSpec& spec) {
+  const Precision& precision = spec.precision;
+  if (in_fp8(precision)) {
+    if (spec.kernels.set == KernelSet::fixed) return BrokenRule{"/precision/matmul", "fixed costs have no products", "leave it out"};
+    if (Broken broken = fp8_rule(spec)) return broken;
+  } else if (precision.fp8_all_gather) {
+    return BrokenRule{"/precision/fp8_all_gather", "the products are not in fp8", "set /precision/matmul"};
+  }
+  if (precision.matmul == Matmul::tf32 && precision.param != hw::Dtype::fp32)
+    return BrokenRule{"/precision/matmul", "\"tf32\" is a way to multiply fp32", "use param \"fp32\""};
+  if (!precision.grad_scaler) return {};
+  const char* key = "/precision/grad_scaler";
+  if (precision.param != hw::Dtype::fp16) return BrokenRule{key, "only fp16 gradients need their loss scaled", "leave it out"};
+  if (is_zero(spec.policy.framework)) return BrokenRule{key, "ZeRO scales fp16 by itself", "leave it out"};
+  if (spec.policy.cpu_offload != CpuOffload::none) return BrokenRule{key, "is not known with cpu_offload", "leave it out"};
+  if (spec.kernels.set == KernelSet::fixed) return BrokenRule{key, "fixed costs have no such kernels", "leave it out"};
+  return {};
+}
+
 }  // namespace
 
 std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
@@ -83,6 +122,7 @@ std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
   if (spec.policy.wrap == Wrap::embedding_and_head && spec.model.tied_embeddings)
     return BrokenRule{"/policy/wrap", "\"embedding_and_head\" with tied embeddings: a shared parameter must belong to one unit", "use \"blocks\""};
   if (Broken broken = kernel_rule(spec)) return broken;
+  if (Broken broken = precision_rule(spec)) return broken;
   return recompute_rule(spec);
 }
 

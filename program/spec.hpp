@@ -105,10 +105,17 @@ struct Input {
   bool operator==(const Input&) const = default;
 };
 
+/// What matrix products run in: the type of their operands; fp32 operands in tf32; the linear layers of the blocks in fp8, scaled by the largest element of each tensor
+/// as it is (torchao's tensorwise, Transformer Engine's current scaling) or as it was in earlier steps (Transformer Engine's delayed scaling).
+enum class Matmul : std::uint8_t { param, tf32, fp8_tensorwise, fp8_delayed };
+
 struct Precision {
   hw::Dtype param = hw::Dtype::bf16;   // compute and all-gather
   hw::Dtype reduce = hw::Dtype::bf16;  // reduce-scatter
   hw::Dtype master = hw::Dtype::fp32;  // sharded parameters and gradients, optimizer state
+  Matmul matmul = Matmul::param;
+  bool fp8_all_gather = false;  // weights that are multiplied in fp8 are gathered in it
+  bool grad_scaler = false;     // fp16: the loss is scaled, gradients are unscaled and looked through for overflow
   bool operator==(const Precision&) const = default;
 };
 
@@ -176,6 +183,11 @@ inline std::int64_t window_of(const ModelShape& model, std::int64_t block, std::
   const bool full = model.full_attention_every > 0 && (block + 1) % model.full_attention_every == 0;
   return full || model.sliding_window.value_or(seq_len) >= seq_len ? 0 : *model.sliding_window;
 }
+
+/// The type whose peak MFU is counted against: that of the operands, and for fp8 that of 16 bits, by the convention of published figures.
+inline hw::Dtype peak_type(const Precision& precision) { return precision.matmul == Matmul::tf32 ? hw::Dtype::tf32 : precision.param; }
+
+inline bool in_fp8(const Precision& precision) { return precision.matmul == Matmul::fp8_tensorwise || precision.matmul == Matmul::fp8_delayed; }
 
 inline bool is_zero(Framework framework) { return framework == Framework::zero1 || framework == Framework::zero2 || framework == Framework::zero3; }
 

@@ -28,6 +28,10 @@ inline constexpr EnumName<program::BackwardPrefetch> kBackwardPrefetches[] = {
 inline constexpr EnumName<program::CpuOffload> kCpuOffloads[] = {
     {program::CpuOffload::none, "none"}, {program::CpuOffload::optimizer, "optimizer"}, {program::CpuOffload::parameters, "parameters"}};
 inline constexpr EnumName<hw::Dtype> kDtypes[] = {{hw::Dtype::fp32, "fp32"}, {hw::Dtype::bf16, "bf16"}, {hw::Dtype::fp16, "fp16"}};
+inline constexpr EnumName<program::Matmul> kMatmuls[] = {{program::Matmul::param, "param"},
+                                                         {program::Matmul::tf32, "tf32"},
+                                                         {program::Matmul::fp8_tensorwise, "fp8-tensorwise"},
+                                                         {program::Matmul::fp8_delayed, "fp8-delayed"}};
 inline constexpr EnumName<program::Wrap> kWraps[] = {{program::Wrap::blocks, "blocks"},
                                                      {program::Wrap::embedding_and_head, "embedding_and_head"},
                                                      {program::Wrap::model, "model"},

@@ -105,6 +105,9 @@ void describe(Io& io, program::Precision& precision) {
   io.choice("param", precision.param, kDtypes);
   io.choice("reduce", precision.reduce, kDtypes);
   io.choice("master", precision.master, kDtypes);
+  io.choice("matmul", precision.matmul, kMatmuls);
+  io.flag("fp8_all_gather", precision.fp8_all_gather);
+  io.flag("grad_scaler", precision.grad_scaler);
 }
 
 template <class Io>

@@ -18,8 +18,8 @@ struct Future {
 constexpr Future kFuture[] = {
     {"/policy/tensor_parallel", "", ""},
     {"/policy/pipeline_parallel", "", ""},
-    {"/precision/param", "fp8", "use \"bf16\", \"fp16\" or \"fp32\""},
-    {"/precision/param", "tf32", "use \"bf16\", \"fp16\" or \"fp32\""},
+    {"/precision/param", "fp8", "parameters stay in 16 bits: set /precision/matmul"},
+    {"/precision/param", "tf32", "tf32 is a way to multiply fp32: set /precision/matmul"},
     {"/precision/param", "fp64", "use \"bf16\", \"fp16\" or \"fp32\""},
     {"/precision/reduce", "fp8", "use \"bf16\", \"fp16\" or \"fp32\""},
     {"/precision/reduce", "fp64", "use \"bf16\", \"fp16\" or \"fp32\""},

@@ -5,6 +5,7 @@ stepcast_test(program
   unit/build_test.cpp
   unit/builder_test.cpp
   unit/experts_test.cpp
+  unit/float8_test.cpp
   unit/fsdp1_test.cpp
   unit/intercept_test.cpp
   unit/layer_test.cpp

@@ -60,6 +60,17 @@ const char* dtype_in(const std::string& words) {
   return contains(text, "fp32") ? "fp32" : nullptr;
 }
 
+/// Megatron's "FP8" and Composer's "amp_fp8" are Transformer Engine's delayed scaling, "FP8-CS" its current scaling; "float8" is torchao's.
+void put_matmul(const Cell& precision, Settings& settings) {
+  const std::string words = lower(precision.text);
+  const bool torchao = contains(words, "float8");
+  if (!torchao && !contains(words, "fp8")) return;
+  const bool tensorwise = torchao || contains(words, "fp8-cs");
+  settings.put("/precision/matmul", tensorwise ? "fp8-tensorwise" : "fp8-delayed", weight_of(precision));
+  if (torchao && contains(words, "all-gather") && *settings.find("/policy/framework") == "fsdp2")
+    settings.put("/precision/fp8_all_gather", true, weight_of(precision));
+}
+
 }  // namespace
 
 void put_policy(const Run& run, Settings& settings, Notes& notes) {
@@ -78,6 +89,7 @@ void put_precision(const Run& run, Settings& settings) {
   const Cell* precision = run.find("precision");
   const char* param = precision ? dtype_in(precision->text) : nullptr;
   settings.put("/precision/param", param ? param : "bf16", param ? weight_of(*precision) : Weight::fallback);
+  if (precision) put_matmul(*precision, settings);
   if (*settings.find("/policy/framework") == "ddp") return;  // reduces in the type of the master copy
   const Cell* reduce = run.find("grad_reduce_dtype");
   const char* type = reduce ? dtype_in(reduce->text.substr(0, 4)) : nullptr;

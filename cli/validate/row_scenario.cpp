@@ -21,7 +21,8 @@ void refuse_other_parallelism(const Run& run) {
 void refuse_other_runtimes(const Run& run) {
   const std::string framework = lower(run.text("framework")), precision = lower(run.text("precision")), offload = lower(run.text("offload"));
   if (contains(framework, "jax") || contains(framework, "pjit")) throw NotExpressible("runs on XLA, whose overlap policy differs");
-  if (contains(precision, "fp8") || contains(precision, "float8")) throw NotExpressible("precision in 8 bits");
+  if (contains(precision, "mxfp8") || contains(precision, "fp8-mx") || contains(precision, "nvfp4") || contains(precision, "rowwise"))
+    throw NotExpressible("8 bits with a scale for each row or block");
   if (!offload.empty() && offload != "none") throw NotExpressible("offload: " + offload);
   if (contains(run.text("model"), "LoRA") || contains(run.text("note"), "LoRA")) throw NotExpressible("LoRA: most weights are frozen");
 }

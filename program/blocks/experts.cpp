@@ -16,7 +16,10 @@ constexpr std::uint32_t kAccumulateKernels = 5;  // index arithmetic, radix sort
 }  // namespace
 
 Experts::Experts(Writer& writer)
-    : w_(writer), count_(writer.spec.model.experts), active_(writer.spec.model.active_experts), router_{"router", writer.size.hidden, count_} {
+    : w_(writer),
+      count_(writer.spec.model.experts),
+      active_(writer.spec.model.active_experts),
+      router_{.name = "router", .in = writer.size.hidden, .out = count_, .fp8 = false} {
   for (std::int64_t i = 0; i < count_; ++i) {
     const std::int64_t rows = expert_rows(w_.size.tokens * active_, count_, i);
     experts_.push_back({expert_prefix(i), rows, FeedForward(w_, expert_prefix(i), "expert ", rows)});

@@ -164,7 +164,7 @@ Ports write_head(const StepSpec& spec, Layer& layer) {
   if (spec.kernels.keep_logits) ports.kept_logits = logits;
   loss.forward();
   layer.begin_backward();
-  norm.backward(w.linear_backward({"head", w.size.hidden, w.size.vocab}, loss.backward(), normed), ports.d_input);
+  norm.backward(w.linear_backward({.name = "head", .in = w.size.hidden, .out = w.size.vocab, .fp8 = false}, loss.backward(), normed), ports.d_input);
   ports.parameter_gradients = w.parameter_gradients();
   layer.finish();
   return ports;

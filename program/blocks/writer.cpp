@@ -64,10 +64,10 @@ hw::KernelShape Writer::memory_bound(Traffic traffic, Memory memory) const {
   return shape;
 }
 
-Slot Writer::gemm(std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+Slot Writer::gemm_of(hw::Dtype dtype, std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
   hw::KernelShape shape;
   shape.kind = hw::KernelKind::gemm;
-  shape.dtype = size.dtype;
+  shape.dtype = dtype;
   shape.batch = batch;
   shape.m = m;
   shape.n = n;
@@ -80,6 +80,7 @@ Slot Writer::linear(const Linear& linear, Slot x) {
   const std::string op = (linear.bias ? "aten::addmm " : "aten::mm ") + linear.op();
   const Slot result = rows_by(linear.name, rows(linear), linear.out);
   if (keeps_next_linear()) layer.keep(result);
+  if (in_fp8(linear)) return float8_.forward(linear, x, result);
   return gemm(op, result, {x, params}, rows(linear), linear.out, linear.in);
 }
 
@@ -98,12 +99,14 @@ Slot Writer::linear_backward(const Linear& linear, Slot gradient, Slot x) {
 
 Slot Writer::input_gradient(const Linear& linear, Slot gradient) {
   const Slot result = rows_by("d_input." + linear.name, rows(linear), linear.in);
+  if (in_fp8(linear)) return float8_.input_gradient(linear, gradient, result);
   return gemm("MmBackward0 input " + linear.op(), result, {gradient, params}, rows(linear), linear.in, linear.out);
 }
 
 void Writer::weight_gradient(const Linear& linear, Slot gradient, Slot x) {
   const Slot weight = parameter_gradient(linear.name + ".weight", linear.in * linear.out);
-  gemm("MmBackward0 weight " + linear.op(), weight, {gradient, x}, linear.out, linear.in, rows(linear));
+  if (in_fp8(linear)) float8_.weight_gradient(linear, gradient, x, weight);
+  else gemm("MmBackward0 weight " + linear.op(), weight, {gradient, x}, linear.out, linear.in, rows(linear));
   if (!linear.bias) return;
   const Slot bias = parameter_gradient(linear.name + ".bias", linear.out);
   elementwise("aten::sum bias " + linear.op(), bias, {gradient}, Memory::normalization);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/blocks/float8.hpp"
 #include "program/blocks/layer.hpp"
 #include "program/spec.hpp"
 
@@ -27,6 +28,7 @@ struct Linear {
   bool bias = false;
   std::int64_t rows = 0;   // of x; 0: all tokens
   std::string label = {};  // in the names of kernels; empty: the name
+  bool fp8 = true;         // where the step multiplies in fp8, this layer does; not the head, nor a router
   [[nodiscard]] const std::string& op() const { return label.empty() ? name : label; }
 };
 
@@ -40,6 +42,8 @@ class Writer {
   using Slots = std::initializer_list<Slot>;
   using Memory = hw::MemoryClass;
 
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
   Writer(const StepSpec& step, Layer& list) : spec(step), size(step), layer(list), params(list.tensor("params", 0, Owner::all_gather, Lives::outside)) {}
 
   // --- tensors
@@ -61,7 +65,11 @@ class Writer {
               std::uint32_t further_launches) {
     layer.kernel(op, memory_bound(traffic, memory), reads, results, further_launches);
   }
-  Slot gemm(std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1);
+  Slot gemm(std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1) {
+    return gemm_of(spec.precision.matmul == Matmul::tf32 ? hw::Dtype::tf32 : size.dtype, op, result, reads, m, n, k, batch);
+  }
+  /// The same with the type of the operands given.
+  Slot gemm_of(hw::Dtype dtype, std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1);
   Slot add(std::string_view what, Slot result, Slot a, Slot b) { return elementwise(what, result, {a, b}); }
 
   /// y = x W + b, the bias in the GEMM's epilogue.
@@ -71,15 +79,18 @@ class Writer {
   Slot input_gradient(const Linear& linear, Slot gradient);
   void weight_gradient(const Linear& linear, Slot gradient, Slot x);
 
+  [[nodiscard]] std::int64_t rows(const Linear& linear) const { return linear.rows > 0 ? linear.rows : size.tokens; }
+
   const StepSpec& spec;
   StepSizes size;
   Layer& layer;
   Slot params;
 
  private:
-  [[nodiscard]] std::int64_t rows(const Linear& linear) const { return linear.rows > 0 ? linear.rows : size.tokens; }
+  [[nodiscard]] bool in_fp8(const Linear& linear) const { return linear.fp8 && program::in_fp8(spec.precision); }
   [[nodiscard]] hw::KernelShape memory_bound(Traffic traffic, Memory memory) const;
   [[nodiscard]] bool keeps_next_linear();
+  Float8 float8_{*this};
   std::vector<std::pair<std::string, Slot>> gradients_;
   int linears_ = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "hw_models/input_error.hpp"
 #include "hw_models/profiles.hpp"
 
 using namespace stepcast;
@@ -86,4 +87,18 @@ TEST_CASE("The QKV projection of a 7B block, 65,536 tokens, on an A100: about 23
   // waves: 0.7 x 0.2 %: 27.89 ms; + 5 us.
   const Profile a100 = gpu_profile("a100-sxm4-80gb");
   CHECK(gemm_time(gemm(65536, 12288, 4096), gemm_rates(a100, Dtype::bf16)).in(millisecond) == doctest::Approx(27.89).epsilon(1e-3));
+}
+
+TEST_CASE("fp8: its own peak and share of it; operands of one byte, a result of two") {
+  // 2 x 1024 x 2048 x 4096 FLOPs; (1024 x 4096 + 4096 x 2048) x 1 + 1024 x 2048 x 2 bytes
+  KernelShape shape = gemm(1024, 2048, 4096);
+  shape.dtype = Dtype::fp8;
+  CHECK(dram_bytes(shape).si() == 12582912.0 + 4194304.0);
+  const Profile h100 = gpu_profile("h100-sxm5-80gb");
+  const GemmRates fp8 = gemm_rates(h100, Dtype::fp8), bf16 = gemm_rates(h100, Dtype::bf16);
+  CHECK(fp8.peak.si() == 1979e12);
+  CHECK(fp8.efficiency == doctest::Approx(0.88 * bf16.efficiency));
+  Profile without = h100;
+  without.constants.erase(without.constants.find("gemm_fp8_ratio"));
+  CHECK_THROWS_AS((void)gemm_rates(without, Dtype::fp8), InputError);
 }

@@ -30,8 +30,16 @@ struct Option {
 };
 
 constexpr hw::Dtype kBf16 = hw::Dtype::bf16, kFp32 = hw::Dtype::fp32, kFp16 = hw::Dtype::fp16;
-constexpr std::array<Precision, 5> kPrecisions{
-    Precision{kBf16, kBf16, kFp32}, {kBf16, kFp32, kFp32}, {kBf16, kBf16, kBf16}, {kFp32, kFp32, kFp32}, {kFp16, kBf16, kFp32}};
+constexpr std::array<Precision, 10> kPrecisions{Precision{kBf16, kBf16, kFp32},
+                                                {kBf16, kFp32, kFp32},
+                                                {kBf16, kBf16, kBf16},
+                                                {kFp32, kFp32, kFp32},
+                                                {kFp16, kBf16, kFp32},
+                                                {kFp32, kFp32, kFp32, Matmul::tf32},
+                                                {kBf16, kFp32, kFp32, Matmul::fp8_tensorwise},
+                                                {kBf16, kBf16, kFp32, Matmul::fp8_delayed},
+                                                {kBf16, kFp32, kFp32, Matmul::fp8_tensorwise, true},
+                                                {kFp16, kFp16, kFp32, Matmul::param, false, true}};
 constexpr std::array<Release, 3> kReleases{Release::from_2_1, Release::before_2_1, Release::from_2_8};
 
 const Option kOptions[] = {
@@ -97,7 +105,7 @@ const Option kOptions[] = {
     {"nesting", 2, [](StepSpec& s, int v) { s.recompute.nesting = static_cast<Nesting>(v); }},
     {"reentrant", 2, [](StepSpec& s, int v) { s.recompute.reentrant = v == 1; }, true},
     {"no_early_stop", 2, [](StepSpec& s, int v) { s.recompute.early_stop = v == 0; }, true},
-    {"precision", 5,
+    {"precision", 10,
      [](StepSpec& s, int v) {
        s.precision = kPrecisions[static_cast<std::size_t>(v)];
        if (s.policy.framework == Framework::ddp) s.precision.reduce = s.precision.master;  // as the scenario's default

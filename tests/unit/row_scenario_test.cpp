@@ -93,10 +93,18 @@ TEST_CASE("frameworks by their words") {
   CHECK(has(refusal({{"framework", "home-made"}, {"sharding", "some"}}), "framework is not modelled: home-made"));
 }
 
+TEST_CASE("products in 8 bits: whose recipe it is, by the words of the source") {
+  CHECK(at({{"precision", "amp_fp8"}}, "/precision/matmul") == "fp8-delayed");
+  CHECK(at({{"precision", "FP8-CS"}}, "/precision/matmul") == "fp8-tensorwise");
+  CHECK(at({{"precision", "amp_fp8"}}, "/precision/param") == "bf16");
+  CHECK(at({{"framework", "fsdp2"}, {"precision", "float8 linear (all-gather in fp8), bf16 rest"}}, "/precision/matmul") == "fp8-tensorwise");
+  CHECK(at({{"framework", "fsdp2"}, {"precision", "float8 linear (all-gather in fp8), bf16 rest"}}, "/precision/fp8_all_gather") == true);
+}
+
 TEST_CASE("what cannot be said is refused with the reason") {
   CHECK(has(refusal({{"tp", "8"}}), "tensor parallelism"));
   CHECK(has(refusal({{"pp", "2"}}), "pipeline parallelism"));
-  CHECK(has(refusal({{"precision", "FP8"}}), "8 bits"));
+  CHECK(has(refusal({{"precision", "FP8-MX"}}), "8 bits"));
   CHECK(has(refusal({{"offload", "parameters to CPU"}}), "offload: parameters to cpu"));
   CHECK(has(refusal({{"model", "x LoRA"}}), "LoRA"));
   CHECK(has(refusal({{"gpu", "tpu-v4"}}), "no profile for the GPU \"tpu-v4\""));
