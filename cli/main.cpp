@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   stepcast::cli::add_replay(app, action);
   stepcast::cli::add_validate(app, action);
   stepcast::cli::add_calibrate(app, action);
+  stepcast::cli::add_diagnose(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) { return parse_failed(app, error); }

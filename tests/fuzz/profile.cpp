@@ -1,0 +1,42 @@
+// Any bytes as a profile, plain or gzipped: import_profile gives a profile whose numbers can be taken, or throws InputError of one line.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "hw_models/input_error.hpp"
+#include "trace/profile/across_ranks.hpp"
+#include "trace/profile/diagnosis.hpp"
+#include "trace/profile/import.hpp"
+#include "trace/profile/zip.hpp"
+
+namespace {
+
+using namespace stepcast;
+namespace profile = trace::profile;
+
+template <class Try>
+void expect_one_line(Try attempt) {
+  try {
+    attempt();
+  } catch (const InputError& error) {
+    if (std::string_view(error.what()).find('\n') != std::string_view::npos) std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  expect_one_line([&] {
+    const auto source = profile::inflated_if_gzip(std::make_unique<profile::MemorySource>(bytes));
+    const profile::RankDiagnosis rank = profile::diagnose(profile::import_profile(*source, "fuzz"));
+    for (const profile::DeviceMetrics& m : rank.devices) {
+      const profile::DeviceTimes& t = m.whole_window;
+      if (t.compute + t.exposed_comm + t.exposed_memory + t.idle != t.span) std::abort();
+    }
+    profile::compare_ranks({profile::summary_of(rank.profile, 0), profile::summary_of(rank.profile, 1)});
+  });
+  expect_one_line([&] { profile::parse_zip_directory(bytes, 3, "fuzz"); });
+  return 0;
+}

@@ -1,0 +1,182 @@
+// Test: tests/unit/profile_ranks_test.cpp.
+#include "trace/profile/across_ranks.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "trace/profile/vocabulary.hpp"
+
+namespace stepcast::trace::profile {
+
+namespace {
+
+// Collectives end on all ranks within some tens of microseconds; clocks that differ by more than this are no clocks of one machine.
+constexpr Time kClocksDiffer = std::chrono::milliseconds(1);
+
+/// The middle one, of an even number the upper.
+Time median(std::vector<Time> values) {
+  if (values.empty()) return {};
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Element `i` of the matched ones of one rank.
+struct Matching {
+  std::size_t matched = 0;
+  bool from_end = false;
+  std::vector<const Spans*> spans;  // by rank
+  [[nodiscard]] const Span& at(std::size_t rank, std::size_t i) const { return (*spans[rank])[from_end ? spans[rank]->size() - matched + i : i]; }
+};
+
+Matching match(const std::vector<RankSummary>& ranks, const std::string& type) {
+  Matching m;
+  m.matched = SIZE_MAX;
+  for (const RankSummary& rank : ranks) {
+    const auto at = rank.collectives.find(type);
+    if (at == rank.collectives.end()) return {};
+    m.spans.push_back(&at->second);
+    m.from_end = m.from_end || at->second.size() != m.spans.front()->size();
+    m.matched = std::min(m.matched, at->second.size());
+  }
+  return m;
+}
+
+std::set<std::string> types_of(const std::vector<RankSummary>& ranks) {
+  std::set<std::string> types;
+  for (const RankSummary& rank : ranks) {
+    for (const auto& [type, spans] : rank.collectives) types.insert(type);
+  }
+  return types;
+}
+
+/// How far each rank's clock is ahead of the median rank's, by the ends of collectives.
+std::vector<Time> offsets_of(const std::vector<RankSummary>& ranks) {
+  std::vector<std::vector<Time>> ahead(ranks.size());
+  for (const std::string& type : types_of(ranks)) {
+    const Matching m = match(ranks, type);
+    for (std::size_t i = 0; i < m.matched && !m.spans.empty(); ++i) {
+      std::vector<Time> ends;
+      for (std::size_t r = 0; r < ranks.size(); ++r) ends.push_back(m.at(r, i).end);
+      const Time middle = median(ends);
+      for (std::size_t r = 0; r < ranks.size(); ++r) ahead[r].push_back(ends[r] - middle);
+    }
+  }
+  std::vector<Time> offsets;
+  for (auto& list : ahead) offsets.push_back(median(std::move(list)));
+  return offsets;
+}
+
+void align(std::vector<RankSummary>& ranks, AcrossRanks& out) {
+  const std::vector<Time> offsets = offsets_of(ranks);
+  const auto [low, high] = std::minmax_element(offsets.begin(), offsets.end());
+  if (offsets.empty() || *high - *low <= kClocksDiffer) return;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    out.clock_offsets[ranks[r].rank] = offsets[r];
+    for (Step& step : ranks[r].steps) step.time = {step.time.begin - offsets[r], step.time.end - offsets[r]};
+    for (auto& [type, spans] : ranks[r].collectives) {
+      for (Span& span : spans) span = {span.begin - offsets[r], span.end - offsets[r]};
+    }
+  }
+}
+
+MatchedCollectives compare(const std::vector<RankSummary>& ranks, const Matching& m) {
+  MatchedCollectives out;
+  out.matched = static_cast<std::int64_t>(m.matched);
+  out.from_end = m.from_end;
+  std::vector<Time> start_skews, end_skews;
+  for (std::size_t i = 0; i < m.matched; ++i) {
+    Span first = m.at(0, i), last = first;
+    Time transfer = first.end - first.begin;
+    std::size_t late = 0;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const Span& span = m.at(r, i);
+      if (span.begin >= last.begin) late = r;  // of several, the highest rank
+      first = {std::min(first.begin, span.begin), std::min(first.end, span.end)};
+      last = {std::max(last.begin, span.begin), std::max(last.end, span.end)};
+      transfer = std::min(transfer, span.end - span.begin);
+    }
+    start_skews.push_back(last.begin - first.begin);
+    end_skews.push_back(last.end - first.end);
+    out.transfer += transfer;
+    ++out.ranks[ranks[late].rank].last_to_arrive;
+    for (std::size_t r = 0; r < ranks.size(); ++r) out.ranks[ranks[r].rank].wait += m.at(r, i).end - m.at(r, i).begin - transfer;
+  }
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    RankInCollective& rank = out.ranks[ranks[r].rank];
+    rank.count = static_cast<std::int64_t>(m.spans[r]->size());
+    for (const Span& span : *m.spans[r]) rank.duration += span.end - span.begin;
+  }
+  const Distribution starts = distribution(std::move(start_skews)), ends = distribution(std::move(end_skews));
+  out.start_skew_p50 = starts.p50;
+  out.start_skew_max = starts.max;
+  out.end_skew_p50 = ends.p50;
+  out.end_skew_max = ends.max;
+  out.least_waiting_rank =
+      std::min_element(out.ranks.begin(), out.ranks.end(), [](const auto& a, const auto& b) { return a.second.wait < b.second.wait; })->first;
+  return out;
+}
+
+double max_over_median(const std::map<std::int64_t, Time>& durations) {
+  std::vector<Time> times;
+  for (const auto& [rank, time] : durations) times.push_back(time);
+  const Time most = *std::max_element(times.begin(), times.end()), middle = median(std::move(times));
+  return middle > Time{} ? microseconds(most) / microseconds(middle) : 1;
+}
+
+std::vector<StepAcrossRanks> compare_steps(const std::vector<RankSummary>& ranks) {
+  std::vector<StepAcrossRanks> out;
+  for (const Step& step : ranks.front().steps) {
+    StepAcrossRanks row;
+    row.step = step.name;
+    Span starts{step.time.begin, step.time.begin};
+    for (const RankSummary& rank : ranks) {
+      const auto at = std::find_if(rank.steps.begin(), rank.steps.end(), [&](const Step& other) { return other.name == step.name; });
+      if (at == rank.steps.end()) break;
+      row.durations[rank.rank] = at->time.end - at->time.begin;
+      starts = {std::min(starts.begin, at->time.begin), std::max(starts.end, at->time.begin)};
+    }
+    if (row.durations.size() != ranks.size()) continue;
+    row.start_skew = starts.end - starts.begin;
+    row.slowest = std::max_element(row.durations.begin(), row.durations.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+    row.max_over_median = max_over_median(row.durations);
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+}  // namespace
+
+RankSummary summary_of(const Profile& profile, std::int64_t position) {
+  RankSummary summary;
+  summary.rank = profile.header.rank.value_or(position);
+  const Time base(profile.header.base_time_ns.value_or(0));
+  for (const Step& step : steps_of(profile)) summary.steps.push_back({step.name, {step.time.begin + base, step.time.end + base}});
+  for (const DeviceOp& op : profile.device_ops) {
+    if (op.kind == DeviceKind::communication)
+      summary.collectives[std::string(collective_type(profile.names[op.name]))].push_back({op.begin + base, op.end + base});
+  }
+  return summary;
+}
+
+AcrossRanks compare_ranks(std::vector<RankSummary> ranks) {
+  AcrossRanks out;
+  // Two files may claim the same rank: then their places in the list tell them apart.
+  std::set<std::int64_t> numbers;
+  for (const RankSummary& rank : ranks) numbers.insert(rank.rank);
+  if (numbers.size() != ranks.size()) {
+    for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r].rank = static_cast<std::int64_t>(r);
+  }
+  std::sort(ranks.begin(), ranks.end(), [](const RankSummary& a, const RankSummary& b) { return a.rank < b.rank; });
+  for (const RankSummary& rank : ranks) out.ranks.push_back(rank.rank);
+  if (ranks.size() < 2) return out;
+  align(ranks, out);
+  for (const std::string& type : types_of(ranks)) {
+    const Matching m = match(ranks, type);
+    if (!m.spans.empty()) out.collectives.emplace(type, compare(ranks, m));
+  }
+  out.steps = compare_steps(ranks);
+  return out;
+}
+
+}  // namespace stepcast::trace::profile
