@@ -108,7 +108,7 @@ BlockForm block_form(HostState state) {
     case HostState::allocator_flush: return {"cuda_runtime", "cudaFree", nullptr};
     case HostState::data_loader: return {"user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", nullptr};
     case HostState::launch_queue_full: return {"overhead", "Command Buffer Full", nullptr};  // CUPTI's name for it
-    case HostState::paused: return {"cpu_op", "host pause", nullptr};
+    case HostState::paused: return {"user_annotation", "host pause", nullptr};               // no operator: a profiler sees nothing there
   }
   return {"cpu_op", "wait", nullptr};
 }

@@ -45,6 +45,10 @@ TEST_CASE("text and JSON of one profile") {
   CHECK(device["exposed_comm_us"] == 90.0);
   CHECK(device["gaps"]["gap_total_us"] == 1000.0);
   CHECK(device["gaps"]["by_cause"]["host_dataloader"]["total_us"] == 1000.0);
+  CHECK(has(text.out, "1. starved_data_loader: 77.5 % of the time"));
+  const Json finding = Json::parse(r.out)["findings"][0];
+  CHECK(finding["finding"] == "starved_data_loader");
+  CHECK(finding["upper_bound_gain"] == doctest::Approx(1000.0 / 1290));
 }
 
 TEST_CASE("several ranks: who waits") {

@@ -61,6 +61,7 @@ struct Row {
   Span time;
   const DeviceOp* op = nullptr;
   HtaType type = HtaType::computation;
+  std::int64_t copies = 1;  // HTA's join repeats an operation for each call with its correlation
 };
 
 class Hta {
@@ -114,7 +115,7 @@ void Hta::choose_rows() {
       copies = stream < 0 || op.correlation < 0 || kept == kept_.end() ? 0 : kept->second;
     }
     duplicates_ += std::max<std::int64_t>(0, copies - 1);
-    for (std::int64_t i = 0; i < copies; ++i) rows_.push_back({rounded(op.begin, op.end), &op, type_of(profile_.names[op.name])});
+    if (copies > 0) rows_.push_back({rounded(op.begin, op.end), &op, type_of(profile_.names[op.name]), copies});
   }
 }
 
@@ -123,7 +124,7 @@ void Hta::count_types(HtaMetrics& m) const {
   Spans all;
   Span extent{Time::max(), Time::min()};
   for (const Row& row : rows_) {
-    m.sum_by_type[name(row.type)] += row.time.end - row.time.begin;
+    m.sum_by_type[name(row.type)] += row.copies * (row.time.end - row.time.begin);
     spans[row.type].push_back(row.time);
     all.push_back(row.time);
     extent = {std::min(extent.begin, row.time.begin), std::max(extent.end, row.time.end)};
@@ -147,6 +148,7 @@ void Hta::count_idle(HtaMetrics& m) const {
   for (auto& [stream, rows] : streams) {
     std::stable_sort(rows.begin(), rows.end(), [](const Row* a, const Row* b) { return a->time.begin < b->time.begin; });
     HtaIdle& idle = m.idle_by_stream[stream];
+    for (const Row* row : rows) idle.kernel_wait += (row->copies - 1) * (row->time.begin - row->time.end);  // between an operation and its copy
     for (std::size_t i = 1; i < rows.size(); ++i) {
       const Time end = rows[i - 1]->time.end, gap = rows[i]->time.begin - end;
       const HostCall* call = profile_.launch_of(*rows[i]->op);
@@ -164,10 +166,10 @@ void Hta::count_launches(HtaMetrics& m) const {
     if (called != "cudaLaunchKernel" && called != "cudaLaunchKernelExC" && called != "cudaMemcpyAsync" && called != "cudaMemsetAsync") continue;
     const Span host = rounded(call->begin, call->end);
     const Time delay = std::max(Time{}, row.time.begin - host.end);
-    ++m.launches.rows;
-    m.launches.sum_cpu += host.end - host.begin;
-    m.launches.sum_gpu += row.time.end - row.time.begin;
-    m.launches.sum_delay += delay;
+    m.launches.rows += row.copies;
+    m.launches.sum_cpu += row.copies * (host.end - host.begin);
+    m.launches.sum_gpu += row.copies * (row.time.end - row.time.begin);
+    m.launches.sum_delay += row.copies * delay;
     m.launches.max_delay = std::max(m.launches.max_delay, delay);
   }
 }
@@ -175,7 +177,7 @@ void Hta::count_launches(HtaMetrics& m) const {
 std::optional<HtaMetrics> Hta::metrics() {
   if (rows_.empty()) return {};
   HtaMetrics m;
-  m.gpu_rows = static_cast<std::int64_t>(rows_.size());
+  m.gpu_rows = static_cast<std::int64_t>(rows_.size()) + duplicates_;
   m.duplicate_rows = duplicates_;
   m.rounded_to_us = round_;
   count_types(m);

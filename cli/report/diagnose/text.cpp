@@ -94,7 +94,7 @@ std::string oddities_text(const profile::Counts& oddities) {
   if (oddities.empty()) return "";
   std::string text;
   for (const auto& [name, count] : oddities) text += (text.empty() ? "" : ", ") + name + " " + count_of(count);
-  return "\nOdd in this file:\n" + wrapped(text, 2) + "\n";
+  return "\nOdd in this file:\n" + wrapped(text, 2);
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// The rules behind findings_of, by what they look at. Private to trace/profile.
+#pragma once
+
+#include "trace/profile/findings.hpp"
+
+namespace stepcast::trace::profile {
+
+/// What rules see: one device of one rank.
+struct Scene {
+  const RankDiagnosis& rank;
+  const DeviceMetrics& device;
+
+  [[nodiscard]] Time window() const { return device.whole_window.span; }
+  [[nodiscard]] double share(Time time) const;
+  [[nodiscard]] CauseSum gaps(Cause cause) const;
+  [[nodiscard]] Time gap_total() const { return device.gaps ? device.gaps->total : Time{}; }
+};
+
+std::string milliseconds_text(Time time);
+std::string percent_text(double share);
+
+void find_host_causes(const Scene& scene, std::vector<Finding>& out);           // loader, allocator, launches, stalls, copies
+void find_communication_causes(const Scene& scene, std::vector<Finding>& out);  // exposed, serialised, small
+void find_kernel_causes(const Scene& scene, std::vector<Finding>& out);         // unfused attention, contention
+
+}  // namespace stepcast::trace::profile
