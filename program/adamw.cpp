@@ -29,12 +29,14 @@ AdamW::AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& un
   }
   std::int64_t norms = spec.policy.framework == Framework::fsdp1 ? static_cast<std::int64_t>(units.size()) : 0;
   for (const Unit& unit : units) norms += spec.policy.framework == Framework::fsdp1 ? 0 : unit.tensors;
-  norms_ = builder.buffer("clip.norms", 4 * norms, Owner::workspace);
-  norm_ = builder.buffer("clip.norm", 4, Owner::workspace);
+  const std::int64_t number = hw::bytes_per_element(norm_type());
+  norms_ = builder.buffer("clip.norms", number * norms, Owner::workspace);
+  norm_ = builder.buffer("clip.norm", number, Owner::workspace);
   if (spec.precision.grad_scaler) overflow_ = builder.buffer("scaler.overflow", 4, Owner::workspace);
 }
 
 void AdamW::step() {
+  if (spec_.kernels.set == KernelSet::native) return native_step();
   if (spec_.policy.cpu_offload != CpuOffload::none) return step_on_host();
   if (spec_.precision.grad_scaler) unscale();
   if (spec_.optimizer.clip_grad_norm) spec_.policy.framework == Framework::fsdp1 ? clip() : clip_tensors();
@@ -71,6 +73,71 @@ void AdamW::step_on_host() {
   cpu_adam(builder_, spec_.optimizer.implementation, elements);
 }
 
+/// Native kernels: the sum of squares, its all-reduce, the factor from it, the scaling, and one pass over everything.
+void AdamW::native_step() {
+  if (spec_.optimizer.clip_grad_norm) native_clip();
+  if (spec_.optimizer.clip_host_sync) wait_for_host("norm on the host");
+  if (!state_created_) create_state();
+  fused();
+}
+
+void AdamW::native_clip() {
+  builder_.alloc(norm_, kCompute);
+  const std::vector<Operand> gradients = operands_of({&Unit::sharded_grad}, Access::read);
+  std::int64_t elements = 0;
+  for (const Unit& unit : units_) elements += unit.flat.shard;
+  const auto launch = [&](Function function, const char* op, std::int64_t writes, Access norm, Access access) {
+    std::vector<Operand> operands{{norm_, norm}};
+    for (const Operand& gradient : gradients) operands.push_back({gradient.buffer, access});
+    builder_.launch(kernel(op, elements, writes), kCompute, kWork, operands);
+    builder_.computes([&] {
+      Call call{function, {norm_part()}, {}};
+      for (const Part& gradient : gradient_parts()) call.parts.push_back(gradient);
+      return call;
+    });
+  };
+  launch(Function::sum_of_squares, "native::sum_of_squares", 0, Access::write, Access::read);
+  all_reduce_scalars(norm_, "all_reduce gradient norm");
+  scalar("native::clip_coefficient", {inout(norm_), inout(*builder_.program().metrics)});
+  builder_.computes([&] { return Call{Function::clip_coefficient, {norm_part(), part(*builder_.program().metrics, hw::Dtype::fp64, 0)}, {}}; });
+  launch(Function::scale_by, "native::scale_by", elements, Access::read, Access::read_write);
+  builder_.free(norm_);
+}
+
+std::vector<Operand> AdamW::operands_of(std::initializer_list<BufferId Unit::*> members, Access access) const {
+  std::vector<Operand> operands;
+  for (const Unit& unit : units_) {
+    for (const auto member : members) operands.push_back({unit.*member, access});
+  }
+  return operands;
+}
+
+Part AdamW::norm_part() const { return part(norm_, norm_type(), 1); }
+
+std::vector<Part> AdamW::gradient_parts() const {
+  std::vector<Part> parts;
+  for (const Unit& unit : units_) {
+    if (unit.gradients.empty()) parts.push_back(part(unit.sharded_grad, spec_.precision.master, unit.flat.shard));
+    for (const Unit::GradientPlace& gradient : unit.gradients) parts.push_back(gradient.part);
+  }
+  return parts;
+}
+
+/// AdamW on these units: parameters, gradient and moments of each part of the gradients.
+Call AdamW::update_call(const Group& group) const {
+  Call call{Function::adamw, {}, {}};
+  const auto add = [&](const Unit& unit, const Part& gradient, std::int64_t begin) {
+    const auto beside = [&](BufferId buffer) { return part(buffer, spec_.precision.master, gradient.count, begin); };
+    call.parts.insert(call.parts.end(), {beside(unit.master), gradient, beside(unit.exp_avg), beside(unit.exp_avg_sq)});
+  };
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    const Unit& unit = units_[i];
+    if (unit.gradients.empty()) add(unit, part(unit.sharded_grad, spec_.precision.master, unit.flat.shard), 0);
+    for (const Unit::GradientPlace& gradient : unit.gradients) add(unit, gradient.part, gradient.begin);
+  }
+  return call;
+}
+
 void AdamW::wait_for_host(const char* what) {
   const EventId known = builder_.event(what);
   builder_.record(known, kCompute);
@@ -102,6 +169,7 @@ void AdamW::create_state() {
     for (const BufferId state : {unit.exp_avg, unit.exp_avg_sq}) {
       builder_.alloc(state, kCompute);
       builder_.launch(zeros, kCompute, kWork, {out(state)});
+      builder_.computes([&] { return zero_call(part(state, spec_.precision.master, unit.flat.shard)); });
     }
   }
   state_created_ = true;
@@ -140,6 +208,7 @@ void AdamW::pass(const Pass& pass, const std::vector<Group>& groups) {
     const std::int64_t reads = lists + (pass.temporary_read ? 1 : 0);
     const std::int64_t writes = static_cast<std::int64_t>(pass.updates.size()) + (pass.temporary_written ? 1 : 0);
     builder_.launch(kernel(pass.op, reads * group.elements, writes * group.elements), kCompute, kWork, operands);
+    builder_.computes([&] { return update_call(group); });
     builder_.host_work(hw::HostWork::extra_launch, group.further_launches);
   }
   dispatch_tensors(pass.reads.size() + pass.updates.size() + (pass.temporary_read || pass.temporary_written ? 1 : 0));
@@ -231,7 +300,7 @@ void AdamW::all_reduce_scalars(BufferId numbers, const char* label) {
   const hw::GroupShape shards = groups_of(spec_).shard;
   if (shards.ranks() == 1) return;
   const std::int64_t bytes = builder_.program().buffers[numbers].bytes;
-  const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, bytes, shards}, Communicator::shard, true, label};
+  const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, norm_type(), bytes, shards}, Communicator::shard, true, label};
   builder_.collective(builder_.collective(entry), kCompute, {inout(numbers)});
 }
 

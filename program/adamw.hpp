@@ -32,6 +32,13 @@ class AdamW {
     bool temporary_read = false, temporary_written = false;
   };
 
+  void native_step();
+  void native_clip();
+  [[nodiscard]] std::vector<Operand> operands_of(std::initializer_list<BufferId Unit::*> members, Access access) const;
+  [[nodiscard]] hw::Dtype norm_type() const { return spec_.precision.master == hw::Dtype::fp64 ? hw::Dtype::fp64 : hw::Dtype::fp32; }
+  [[nodiscard]] Part norm_part() const;
+  [[nodiscard]] std::vector<Part> gradient_parts() const;
+  [[nodiscard]] Call update_call(const Group& group) const;
   void create_state();
   void step_on_host();
   void wait_for_host(const char* what);

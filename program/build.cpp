@@ -53,6 +53,10 @@ std::unique_ptr<Work> make_work(const StepSpec& spec, Builder& builder, const st
 
 /// Persistent memory: the shards of the parameters, unless the host holds them.
 void set_up(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units) {
+  if (const auto metrics = builder.program().metrics) {
+    builder.alloc(*metrics, Stream::compute);
+    builder.program().parameters = all_parameters(spec.model, units);
+  }
   for (const Unit& unit : units) {
     if (spec.policy.cpu_offload == CpuOffload::none) builder.alloc(unit.master, Stream::compute);
   }
@@ -106,7 +110,9 @@ void build_zero3(const StepSpec& spec, Builder& builder, int steps) {
 
 Program build_program(const StepSpec& spec, int steps) {
   validate(spec, steps);
-  Builder builder(spec.kernels.set == KernelSet::fixed ? Detail::schedule : Detail::full);
+  const bool native = spec.kernels.set == KernelSet::native;
+  Builder builder(spec.kernels.set == KernelSet::fixed ? Detail::schedule : Detail::full, native);
+  if (native) builder.program().metrics = builder.buffer("metrics", kMetricsPerStep * 8 * steps, Owner::loss);
   switch (spec.policy.framework) {
     case Framework::fsdp2: build_fsdp2(spec, builder, steps); break;
     case Framework::ddp: build_ddp(spec, builder, steps); break;

@@ -38,7 +38,8 @@ std::uint32_t Builder::collective(const CollectiveEntry& entry) {
   return intern(
       collectives_, program_.collectives, hash_of(entry.label),
       [&](const CollectiveEntry& e) {
-        return e.shape == entry.shape && e.communicator == entry.communicator && e.root_unit == entry.root_unit && e.label == entry.label;
+        return e.shape == entry.shape && e.communicator == entry.communicator && e.root_unit == entry.root_unit && e.label == entry.label &&
+               e.average == entry.average;
       },
       [&] { return entry; });
 }

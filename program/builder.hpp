@@ -23,7 +23,8 @@ enum class Detail : std::uint8_t { full, schedule };
 
 class Builder {
  public:
-  explicit Builder(Detail detail = Detail::full) : detail_(detail) {}
+  /// `executable`: launches carry their calls.
+  explicit Builder(Detail detail = Detail::full, bool executable = false) : detail_(detail), executable_(executable) {}
 
   /// Tables. Interning: equal keys give equal ids, so that a name means the same thing in every step.
   KernelId kernel(const hw::KernelShape& shape, std::string_view op, std::string_view kernel_name);
@@ -38,6 +39,13 @@ class Builder {
   void launch(KernelId kernel, Stream stream, hw::HostWork work, std::initializer_list<Operand> operands) {
     launch(kernel, stream, work, std::span(operands.begin(), operands.size()));
   }
+  /// What the launch made last computes; `make` is asked for the call only where the program is to be run for real.
+  template <class Make>
+  void computes(Make make) {
+    if (!executable_) return;
+    program_.calls.push_back(make());
+    program_.ops.back().count = static_cast<std::uint32_t>(program_.calls.size());
+  }
   void collective(std::uint32_t entry, Stream stream, std::initializer_list<Operand> operands);
   void record(EventId event, Stream stream);
   void wait(Stream stream, EventId event);
@@ -51,6 +59,7 @@ class Builder {
   void mark_new(MarkKind kind, bool begin, std::int32_t index, std::string_view label) { mark(mark(kind, begin, index, label)); }
 
   [[nodiscard]] Detail detail() const { return detail_; }
+  [[nodiscard]] bool executable() const { return executable_; }
   [[nodiscard]] std::uint32_t position() const { return static_cast<std::uint32_t>(program_.ops.size()); }
   /// Room for this many ops and operands in all, where a caller can tell.
   void reserve(std::size_t ops, std::size_t operands) {
@@ -66,6 +75,7 @@ class Builder {
   }
 
   Detail detail_;
+  bool executable_;
   Program program_;
   IdIndex kernels_, collectives_, buffers_, events_, marks_;
 };
@@ -73,5 +83,11 @@ class Builder {
 inline Operand in(BufferId buffer) { return {buffer, Access::read}; }
 inline Operand out(BufferId buffer) { return {buffer, Access::write}; }
 inline Operand inout(BufferId buffer) { return {buffer, Access::read_write}; }
+
+inline Part part(BufferId buffer, hw::Dtype dtype, std::int64_t count, std::int64_t begin = 0) { return {buffer, dtype, begin, count}; }
+inline Call copy_call(const Part& from, const Part& to, double factor = 1) { return {Function::copy, {from, to}, {.factor = factor}}; }
+inline Call add_call(const Part& into, const Part& from) { return {Function::add, {into, from}, {}}; }
+inline Call scale_call(const Part& x, double factor) { return {Function::scale, {x}, {.factor = factor}}; }
+inline Call zero_call(const Part& x) { return {Function::zero, {x}, {}}; }
 
 }  // namespace stepcast::program

@@ -20,6 +20,19 @@ std::vector<ParameterTensor> tensors_of(const Unit& unit, const ModelShape& mode
 
 }  // namespace
 
+namespace {
+
+/// One behind the other, whole on every rank.
+void place_tensors(Unit& u, const StepSpec& spec) {
+  std::int64_t begin = 0;
+  for (const auto& [name, tensor] : named_tensors(spec.model, u)) {
+    u.entries.push_back({name, 0, tensor.elements, u.params, begin, u.master, spec.precision.master, begin, u.flat.shard, 0, 1});
+    begin += tensor.elements;
+  }
+}
+
+}  // namespace
+
 std::vector<Unit> make_ddp_units(const StepSpec& spec, Builder& builder) {
   const std::int64_t p = hw::bytes_per_element(spec.precision.param), m = hw::bytes_per_element(spec.precision.master);
   std::vector<Unit> units = blocks_and_root(spec.model);
@@ -31,6 +44,7 @@ std::vector<Unit> make_ddp_units(const StepSpec& spec, Builder& builder) {
     u.exp_avg = buffer(".exp_avg", m, Owner::optimizer);
     u.exp_avg_sq = buffer(".exp_avg_sq", m, Owner::optimizer);
     u.params = p != m ? buffer(".autocast", p, Owner::parameters) : u.master;
+    if (builder.executable()) place_tensors(u, spec);
   }
   return units;
 }
@@ -102,6 +116,7 @@ Ddp::Parameter Ddp::parameter(BufferId produced) {
                            memory == hw::MemoryClass::copy ? "copy_kernel" : "vectorized_elementwise_kernel");
   };
   Parameter result;
+  result.elements = elements;
   result.produced = produced;
   result.gradient = builder_.buffer(label + ".accumulated", m * elements, Owner::gradients);
   result.later = builder_.buffer(label + ".later", m * elements, Owner::gradients);
@@ -130,7 +145,12 @@ void Ddp::fill_buckets(std::span<const std::size_t> order, std::int64_t first_ca
   for (const std::size_t i : order) bytes.push_back(builder_.program().buffers[parameters_[i].gradient].bytes);
   for (const auto& members : assign_buckets(bytes, first_cap, spec_.policy.bucket_cap.value_or(kBucket))) {
     std::int64_t total = 0;
-    for (const std::size_t i : members) total += bytes[i], parameters_[order[i]].bucket = buckets_.size();
+    for (const std::size_t i : members) {
+      Parameter& parameter = parameters_[order[i]];
+      parameter.bucket = buckets_.size();
+      parameter.begin = total / hw::bytes_per_element(spec_.precision.master);
+      total += bytes[i];
+    }
     add_bucket(std::string("bucket").append(std::to_string(buckets_.size())).append(suffix), total, members.size(), false);
   }
   // The optimizer reads one gradient of each unit, or the bucket that holds it, for all of them.
@@ -138,6 +158,19 @@ void Ddp::fill_buckets(std::span<const std::size_t> order, std::int64_t first_ca
     const BufferId first = unit.root ? work_.head_gradients().front() : work_.block_gradients(unit.first_block).front();
     const auto found = std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.produced == first; });
     unit.sharded_grad = spec_.policy.gradient_as_bucket_view ? buckets_[found->bucket].memory : found->gradient;
+    if (builder_.executable()) place_gradients(unit);
+  }
+}
+
+/// What the optimizer of a real run reads.
+void Ddp::place_gradients(Unit& unit) const {
+  unit.gradients.clear();
+  for (const Parameter& parameter : parameters_) {
+    const std::string& label = builder_.program().buffers[parameter.produced].label;
+    const std::string owner = label.substr(0, label.find('.'));
+    if (owner != unit.name) continue;
+    const Part from = spec_.policy.gradient_as_bucket_view ? bucket_part(parameter) : gradient_part(parameter, parameter.gradient);
+    unit.gradients.push_back({from, entry_of_gradient(unit, label).begin});
   }
 }
 
@@ -211,7 +244,14 @@ void Ddp::backward() {
 void Ddp::cast_weights(const Unit& unit) {
   if (!casts()) return;
   builder_.alloc(unit.params, kCompute);
-  for (const KernelId kernel : casts_[static_cast<std::size_t>(&unit - units_.data())]) extra(kernel, {in(unit.master), inout(unit.params)});
+  const std::vector<KernelId>& kernels = casts_[static_cast<std::size_t>(&unit - units_.data())];
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    extra(kernels[i], {in(unit.master), inout(unit.params)});
+    builder_.computes([&] {
+      const ParameterEntry& e = unit.entries[i];
+      return copy_call(part(unit.master, spec_.precision.master, e.elements, e.begin), part(unit.params, spec_.precision.param, e.elements, e.begin));
+    });
+  }
 }
 
 void Ddp::drop_weights(const Unit& unit) {
@@ -236,10 +276,13 @@ void Ddp::gradient_ready(Parameter& parameter) {
   builder_.host_work(hw::HostWork::ddp_gradient_hook);
   if (arrival_.size() < parameters_.size()) arrival_.push_back(static_cast<std::size_t>(&parameter - parameters_.data()));
   const BufferId bucket = buckets_[parameter.bucket].memory;
+  const double share = 1.0 / spec_.world.ranks();
   if (parameter.in_bucket) {
     extra(parameter.divide, {inout(bucket)});
+    builder_.computes([&] { return scale_call(bucket_part(parameter), share); });
   } else {
     extra(parameter.copy, {in(parameter.gradient), inout(bucket)});
+    builder_.computes([&] { return copy_call(gradient_part(parameter, parameter.gradient), bucket_part(parameter), share); });
     if (spec_.policy.gradient_as_bucket_view) {
       builder_.free(parameter.gradient);
       parameter.in_bucket = true;
@@ -248,12 +291,14 @@ void Ddp::gradient_ready(Parameter& parameter) {
   bucket_ready(parameter.bucket);
 }
 
-/// The gradient in the master type becomes .grad or is added to it. Without a cast the tensor itself is taken over: free and alloc of one size stand for that.
+/// The gradient in the master type becomes .grad or is added to it. Without a cast the tensor itself is taken over: free and alloc of one size stand for that,
+/// except in a program that is run for real, which copies.
 void Ddp::accumulate(Parameter& parameter) {
   const BufferId target = parameter.exists ? parameter.later : parameter.gradient;
-  if (casts()) {
+  if (casts() || builder_.executable()) {
     builder_.alloc(target, kCompute);
     extra(parameter.cast_gradient, {in(parameter.produced), out(target)});
+    builder_.computes([&] { return copy_call(part(parameter.produced, spec_.precision.param, parameter.elements), gradient_part(parameter, target)); });
     builder_.free(parameter.produced);
   } else {
     builder_.free(parameter.produced);
@@ -261,6 +306,9 @@ void Ddp::accumulate(Parameter& parameter) {
   }
   if (parameter.exists) {
     extra(parameter.add, {inout(parameter.in_bucket ? buckets_[parameter.bucket].memory : parameter.gradient), in(target)});
+    builder_.computes([&] {
+      return add_call(parameter.in_bucket ? bucket_part(parameter) : gradient_part(parameter, parameter.gradient), gradient_part(parameter, target));
+    });
     builder_.free(target);
   }
   parameter.exists = gradients_exist_ = true;
@@ -284,7 +332,9 @@ void Ddp::finalize() {
   builder_.host_work(hw::HostWork::ddp_final_callback);
   for (const Bucket& bucket : buckets_) builder_.wait(kCompute, bucket.reduced);
   for (const Parameter& parameter : parameters_) {
-    if (!parameter.in_bucket) extra(parameter.copy, {in(buckets_[parameter.bucket].memory), out(parameter.gradient)});
+    if (parameter.in_bucket) continue;
+    extra(parameter.copy, {in(buckets_[parameter.bucket].memory), out(parameter.gradient)});
+    builder_.computes([&] { return copy_call(bucket_part(parameter), gradient_part(parameter, parameter.gradient)); });
   }
 }
 

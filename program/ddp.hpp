@@ -38,10 +38,12 @@ class Ddp final : public TrainingStep {
 
   /// A parameter and where its gradient is.
   struct Parameter {
+    std::int64_t elements = 0;
     std::size_t bucket = 0;
-    BufferId produced = 0;  // by the model's kernels, in the compute type
-    BufferId gradient = 0;  // in the master type
-    BufferId later = 0;     // the same of a later micro-batch, to be added
+    std::int64_t begin = 0;  // in the bucket, in elements
+    BufferId produced = 0;   // by the model's kernels, in the compute type
+    BufferId gradient = 0;   // in the master type
+    BufferId later = 0;      // the same of a later micro-batch, to be added
     KernelId cast_gradient = 0, add = 0, copy = 0, divide = 0;
     bool exists = false;     // .grad is there ...
     bool in_bucket = false;  // ... as a view of the bucket
@@ -62,6 +64,11 @@ class Ddp final : public TrainingStep {
   void fill_buckets(std::span<const std::size_t> order, std::int64_t first_cap, const char* suffix);
   void add_bucket(const std::string& name, std::int64_t bytes, std::size_t size, bool outer);
   void rebuild_buckets();
+  void place_gradients(Unit& unit) const;
+  [[nodiscard]] Part gradient_part(const Parameter& parameter, BufferId buffer) const { return part(buffer, spec_.precision.master, parameter.elements); }
+  [[nodiscard]] Part bucket_part(const Parameter& parameter) const {
+    return part(buckets_[parameter.bucket].memory, spec_.precision.master, parameter.elements, parameter.begin);
+  }
   Parameter parameter(BufferId produced);
   void cast_weights(const Unit& unit);
   void drop_weights(const Unit& unit);

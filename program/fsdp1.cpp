@@ -152,6 +152,7 @@ bool Fsdp1::pre_unshard(Unit& unit) {
   builder_.alloc(target, Stream::pre_unshard);
   const BufferId shard = types_.offloaded ? unit.fetched_shard : unit.master;
   extra(unit.cast_shard, Stream::pre_unshard, hw::HostWork::op_forward, {in(shard), out(target)});
+  builder_.computes([&] { return copy_call(master_part(unit, shard), part(target, spec_.precision.param, unit.flat.shard)); });
   if (types_.offloaded) builder_.free(unit.fetched_shard);
   return true;
 }

@@ -63,6 +63,11 @@ class Fsdp1 final : public TrainingStep {
   void all_reduce_gradient(Unit& unit);
   BufferId cast_to_reduce_type(Unit& unit);
 
+  // Parts of a unit, for real runs: a shard in the master type or that of the reduction, the whole gradient in the compute type.
+  [[nodiscard]] Part master_part(const Unit& unit, BufferId buffer) const { return part(buffer, spec_.precision.master, unit.flat.shard); }
+  [[nodiscard]] Part reduced_part(const Unit& unit, BufferId buffer) const { return part(buffer, spec_.precision.reduce, unit.flat.shard); }
+  [[nodiscard]] Part flat_part(const Unit& unit, BufferId buffer) const { return part(buffer, spec_.precision.param, unit.flat.elements); }
+  [[nodiscard]] Call concatenation(const Unit& unit, std::span<const Operand> gradients, BufferId target) const;
   void extra(KernelId kernel, Stream stream, hw::HostWork work, std::initializer_list<Operand> operands);
   void open(const Unit* unit);
   void close(const Unit* unit);

@@ -188,7 +188,11 @@ void Fsdp2::copy_in(Index i) {
   const Fsdp2Group& g = group(i);
   if (g.state == Fsdp2Group::State::sharded_post_forward) {
     builder_.alloc(g.staging, kCopyIn);
-    return extra(g.copy_in_sub, kCopyIn, {in(g.post_forward_shard), out(g.staging)});
+    extra(g.copy_in_sub, kCopyIn, {in(g.post_forward_shard), out(g.staging)});
+    return builder_.computes([&] {
+      const Part to = staging_part(i, gathering_ranks(i));
+      return copy_call(part(g.post_forward_shard, to.dtype, to.count), to);
+    });
   }
   if (offloaded()) {
     builder_.alloc(g.fetched_shard, kCopyIn);
@@ -197,10 +201,12 @@ void Fsdp2::copy_in(Index i) {
   if (casts()) {
     builder_.alloc(g.cast_shard, kCopyIn);
     extra(g.cast, kCopyIn, {in(offloaded() ? g.fetched_shard : unit(i).master), out(g.cast_shard)});
+    builder_.computes([&] { return copy_call(shard_part(i, unit(i).master, spec_.precision.master), shard_part(i, g.cast_shard, spec_.precision.param)); });
     for (std::uint32_t t = 0; t < g.fp8_weights; ++t) extra(g.cast_fp8, kCopyIn, {in(unit(i).master), inout(g.cast_shard)});
   }
   builder_.alloc(g.staging, kCopyIn);
   extra(g.copy_in, kCopyIn, {in(g.cast_shard), out(g.staging)});
+  builder_.computes([&] { return copy_call(shard_part(i, g.cast_shard, spec_.precision.param), staging_part(i, unit(i).flat.ranks)); });
   if (casts()) builder_.free(g.cast_shard);
   if (offloaded()) builder_.free(g.fetched_shard);
 }
@@ -225,6 +231,7 @@ void Fsdp2::copy_out(Index i) {
     operands.push_back(out(storage));
   }
   extra(g.copy_out, kCompute, operands);
+  builder_.computes([&] { return copied_out(i); });
   builder_.host_work(hw::HostWork::views_unsharded, unit(i).tensors);
   if (g.state == Fsdp2Group::State::sharded_post_forward) builder_.free(g.post_forward_shard);
   g.state = Fsdp2Group::State::unsharded;
@@ -243,7 +250,10 @@ void Fsdp2::reshard_post_forward(Index i) {
   if (spec_.policy.reshard_after_forward == kReshardAfterForward) return to_sharded(i);
   builder_.alloc(g.post_forward_shard, kCompute);
   if (!scheduled_only()) {
-    for (std::size_t t = 0; t < g.storages.size(); ++t) extra(g.clones[t], kCompute, {in(g.storages[t]), inout(g.post_forward_shard)});
+    for (std::size_t t = 0; t < g.storages.size(); ++t) {
+      extra(g.clones[t], kCompute, {in(g.storages[t]), inout(g.post_forward_shard)});
+      builder_.computes([&] { return cloned(i, t); });
+    }
   }
   free_storages(g);
   builder_.host_work(hw::HostWork::views_sharded, unit(i).tensors);
@@ -295,6 +305,38 @@ void Fsdp2::find_fp8_scales() {
   }
   for (const char* op : {"aten::clamp maxima", "aten::reciprocal maxima", "aten::mul scales"}) extra(kernel(op, 4 * weights), kCompute, {inout(maxima)});
   builder_.free(maxima);
+}
+
+// --- what the copies compute, for real runs: a group's parameters stand one behind the other in each rank's part of the staging buffer ------------------
+
+Part Fsdp2::staging_part(Index i, std::int64_t ranks) {
+  const std::int64_t count = unit(i).flat.padded() / ranks;
+  return {group(i).staging, spec_.precision.param, 0, count, count, static_cast<std::int32_t>(ranks)};
+}
+
+std::int64_t Fsdp2::gathering_ranks(Index i) {
+  return group(i).state == Fsdp2Group::State::sharded_post_forward ? spec_.policy.reshard_after_forward : unit(i).flat.ranks;
+}
+
+Call Fsdp2::copied_out(Index i) {
+  const std::int64_t ranks = gathering_ranks(i), per_rank = unit(i).flat.ranks / ranks;  // parts of every rank that gathers
+  Call call{Function::copy, {}, {}};
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    for (const ParameterEntry& e : unit(i).entries) {
+      const std::int64_t count = e.shard * per_rank, begin = (rank * unit(i).flat.shard + e.place) * per_rank;
+      call.parts.push_back(part(group(i).staging, spec_.precision.param, count, begin));
+      call.parts.push_back(part(e.params, spec_.precision.param, count, rank * count));
+    }
+  }
+  return call;
+}
+
+Call Fsdp2::cloned(Index i, std::size_t tensor) {
+  const std::int64_t ranks = spec_.policy.reshard_after_forward, per_rank = unit(i).flat.ranks / ranks;
+  const ParameterEntry& e = unit(i).entries[tensor];
+  const std::int64_t count = e.shard * per_rank;
+  return copy_call({e.params, spec_.precision.param, 0, count, count, static_cast<std::int32_t>(ranks)},
+                   part(group(i).post_forward_shard, spec_.precision.param, count, e.place * per_rank));
 }
 
 // --- common ------------------------------------------------------------------------------------------------------------------------------------------

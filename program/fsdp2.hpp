@@ -69,6 +69,16 @@ class Fsdp2 final : public TrainingStep {
   void send_to_host(Index i, BufferId gradient, Stream pool, Stream stream);
   void wait_for_outstanding();
 
+  // Parts of a group, for real runs: this rank's shard of all parameters, and those of all ranks.
+  [[nodiscard]] Part shard_part(Index i, BufferId buffer, hw::Dtype dtype) { return part(buffer, dtype, unit(i).flat.shard); }
+  [[nodiscard]] Part whole_part(Index i, BufferId buffer, hw::Dtype dtype) { return part(buffer, dtype, unit(i).flat.padded()); }
+  /// Where the all-gather among `ranks` expects this rank's contribution.
+  [[nodiscard]] Part staging_part(Index i, std::int64_t ranks);
+  [[nodiscard]] std::int64_t gathering_ranks(Index i);
+  [[nodiscard]] Part all_of(BufferId buffer, hw::Dtype dtype) const;
+  [[nodiscard]] Call copied_out(Index i);
+  [[nodiscard]] Call cloned(Index i, std::size_t tensor);
+  [[nodiscard]] Call chunks(Index i, const std::vector<BufferId>& gradients);
   void extra(KernelId kernel, Stream stream, std::span<const Operand> operands);
   void extra(KernelId kernel, Stream stream, std::initializer_list<Operand> operands) { extra(kernel, stream, std::span(operands.begin(), operands.size())); }
   void open(Index i) { open_unit(std::min(i, wrapped_.units.size())); }

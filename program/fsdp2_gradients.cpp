@@ -38,23 +38,29 @@ void Fsdp2::collect_gradients(Index i) {
 }
 
 /// Adds this micro-batch's gradients to the kept ones. The first are cast to the reduction type; if they have it already they are only renamed: the free and the alloc
-/// of one size stand for one tensor.
+/// of one size stand for one tensor, except in a program that is run for real, which copies.
 void Fsdp2::accumulate_unsharded(Index i) {
   Fsdp2Group& g = group(i);
-  const bool same_type = spec_.precision.param == spec_.precision.reduce;
+  const bool moves = spec_.precision.param != spec_.precision.reduce || builder_.executable();
+  const auto of_gradient = [&](BufferId buffer) { return all_of(buffer, spec_.precision.param); };
+  const auto of_kept = [&](BufferId buffer) { return all_of(buffer, spec_.precision.reduce); };
   const auto kernel = [&](const char* op, std::int64_t read, std::int64_t write) {
     return builder_.kernel({.kind = hw::KernelKind::memory_bound, .read_bytes = read, .write_bytes = write}, op, "vectorized_elementwise_kernel");
   };
   for (std::size_t t = 0; t < gradients_.size(); ++t) {
     const BufferId gradient = gradients_[t], kept = accumulated_[t];
     const std::int64_t bytes = builder_.program().buffers[gradient].bytes, kept_bytes = builder_.program().buffers[kept].bytes;
-    if (!g.has_accumulated && !same_type) {
+    if (!g.has_accumulated && moves) {
       builder_.alloc(kept, kCompute);
       extra(kernel("aten::to accumulated gradient", bytes, kept_bytes), kCompute, {in(gradient), out(kept)});
+      builder_.computes([&] { return copy_call(of_gradient(gradient), of_kept(kept)); });
     }
-    if (g.has_accumulated) extra(kernel("aten::add_ accumulated gradient", bytes + kept_bytes, kept_bytes), kCompute, {inout(kept), in(gradient)});
+    if (g.has_accumulated) {
+      extra(kernel("aten::add_ accumulated gradient", bytes + kept_bytes, kept_bytes), kCompute, {inout(kept), in(gradient)});
+      builder_.computes([&] { return add_call(of_kept(kept), of_gradient(gradient)); });
+    }
     builder_.free(gradient);
-    if (!g.has_accumulated && same_type) builder_.alloc(kept, kCompute);
+    if (!g.has_accumulated && !moves) builder_.alloc(kept, kCompute);
   }
   g.has_accumulated = true;
 }
@@ -67,6 +73,26 @@ void Fsdp2::wait_for_outstanding() {
   outstanding_ = kNone;
 }
 
+Part Fsdp2::all_of(BufferId buffer, hw::Dtype dtype) const {
+  return part(buffer, dtype, builder_.program().buffers[buffer].bytes / hw::bytes_per_element(dtype));
+}
+
+/// Rank by rank, each gradient's rows of that rank; padding is zero.
+Call Fsdp2::chunks(Index i, const std::vector<BufferId>& gradients) {
+  const hw::Dtype from = group(i).has_accumulated ? spec_.precision.reduce : spec_.precision.param, to = spec_.precision.reduce;
+  const std::int64_t shard = unit(i).flat.shard;
+  Call call{Function::pack, {whole_part(i, group(i).reduce_input, to)}, {}};
+  for (const BufferId gradient : gradients) {
+    const ParameterEntry& e = entry_of_gradient(unit(i), builder_.program().buffers[gradient].label);
+    for (std::int64_t begin = 0, rank = 0; begin < e.elements; begin += e.shard, ++rank) {
+      const std::int64_t count = std::min(e.shard, e.elements - begin);
+      call.parts.push_back(part(gradient, from, count, begin));
+      call.parts.push_back(part(group(i).reduce_input, to, count, rank * shard + e.place));
+    }
+  }
+  return call;
+}
+
 /// foreach_reduce.
 void Fsdp2::reduce(Index i) {
   Fsdp2Group& g = group(i);
@@ -76,6 +102,7 @@ void Fsdp2::reduce(Index i) {
   std::transform(gradients.begin(), gradients.end(), std::back_inserter(operands), in);
   operands.push_back(out(g.reduce_input));
   extra(g.chunk_cat, kCompute, operands);
+  builder_.computes([&] { return chunks(i, gradients); });
   for (const BufferId gradient : gradients) builder_.free(gradient);
   g.has_accumulated = false;
   const bool as_it_is = spec_.precision.reduce == spec_.precision.master && !g.has_sharded_grad;
@@ -93,7 +120,10 @@ void Fsdp2::reduce_scatter(Index i, BufferId output) {
   const bool divides = spec_.precision.reduce == hw::Dtype::fp16;
   if (divides && divide_.pre > 1) extra(g.pre_divide, kReduce, {inout(g.reduce_input)});
   if (ranks_.shard.ranks() > 1) builder_.collective(g.reduce_scatter, kReduce, {in(g.reduce_input), out(output)});
-  else extra(g.copy_reduced, kReduce, {in(g.reduce_input), out(output)});
+  else {
+    extra(g.copy_reduced, kReduce, {in(g.reduce_input), out(output)});
+    builder_.computes([&] { return copy_call(shard_part(i, g.reduce_input, spec_.precision.reduce), shard_part(i, output, spec_.precision.reduce)); });
+  }
   builder_.record(g.reduced, kReduce);
 }
 
@@ -114,9 +144,11 @@ void Fsdp2::finish_reduction(Index i, BufferId output, Stream stream) {
     result = g.has_sharded_grad ? u.new_sharded_grad : u.sharded_grad;
     builder_.alloc(result, stream);
     extra(g.cast_to_master, stream, {in(output), out(result)});
+    builder_.computes([&] { return copy_call(shard_part(i, output, spec_.precision.reduce), shard_part(i, result, spec_.precision.master)); });
   }
   if (g.has_sharded_grad) {
     extra(g.accumulate, stream, {inout(u.sharded_grad), in(result)});
+    builder_.computes([&] { return add_call(shard_part(i, u.sharded_grad, spec_.precision.master), shard_part(i, result, spec_.precision.master)); });
     if (casts_back) builder_.free(result);
   }
   if (offloaded()) send_to_host(i, result, casts_back ? stream : kReduce, stream);
@@ -145,6 +177,7 @@ void Fsdp2::zero_grad() {
     if (!group(i).has_sharded_grad) continue;
     if (!spec_.optimizer.zero_grad_set_to_none) {
       extra(unit(i).zero, kCompute, {out(unit(i).sharded_grad)});
+      builder_.computes([&] { return zero_call(shard_part(i, unit(i).sharded_grad, spec_.precision.master)); });
       continue;
     }
     builder_.free(unit(i).sharded_grad);

@@ -130,7 +130,22 @@ class GroupMaker {
       g.storages.push_back(buffer(".param" + number + "." + tensors[i].name,
                                   gathered_element(tensors[i]) * u.flat.ranks * shard_elements(tensors[i], u.flat.ranks), Owner::all_gather));
     }
+    if (builder_.executable()) place_tensors(u, g, tensors);
     u.params = g.storages.front();  // stands for all of them in the model's kernels: they are taken, written and given back together
+  }
+
+  /// Each in a storage of its own; on every rank its part stands behind those of the tensors before it.
+  void place_tensors(Unit& u, const Fsdp2Group& g, const std::vector<ParameterTensor>& tensors) const {
+    std::int64_t place = 0;
+    std::vector<std::pair<std::string, ParameterTensor>> named = named_tensors(spec_.model, u);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const std::int64_t part = shard_elements(tensors[i], u.flat.ranks);
+      const auto own = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.second.name == tensors[i].name; });
+      u.entries.push_back(
+          {own->first, 0, tensors[i].elements, g.storages[i], 0, u.master, spec_.precision.master, 0, part, place, static_cast<std::int32_t>(u.flat.ranks)});
+      named.erase(own);  // blocks of one group have tensors that are named alike
+      place += part;
+    }
   }
 
   KernelId kernel(const char* op, hw::MemoryClass memory, std::int64_t read, std::int64_t write) {
@@ -175,7 +190,8 @@ class GroupMaker {
     const bool outer = u.root || u.own_embedding || u.own_head;
     const auto entry = [&](hw::CollectiveKind kind, hw::Dtype dtype, std::int64_t bytes, hw::GroupShape group, Communicator communicator) {
       const std::string label = std::string(hw::name(kind)) + " " + (outer ? u.name : "block");
-      return builder_.collective({{kind, dtype, bytes, group}, communicator, outer, label});
+      const bool average = kind != hw::CollectiveKind::all_gather && dtype != hw::Dtype::fp16;  // NCCL's; fp16 is divided before and after
+      return builder_.collective({{kind, dtype, bytes, group}, communicator, outer, label, average});
     };
     const std::int64_t whole = u.flat.padded();
     if (ranks_.shard.ranks() > 1) {

@@ -15,11 +15,19 @@ LayerMode block_mode(const StepSpec& spec) {
           .reentrant = spec.recompute.reentrant};
 }
 
-std::vector<BufferId> select(const std::vector<BufferId>& buffers, const std::vector<Slot>& slots) {
+std::vector<BufferId> select(const Layer::Instance& instance, const std::vector<Slot>& slots) {
   std::vector<BufferId> result;
   result.reserve(slots.size());
-  for (const Slot slot : slots) result.push_back(buffers[slot]);
+  for (const Slot slot : slots) result.push_back(instance[slot]);
   return result;
+}
+
+/// Native kernels: where each parameter of a layer is read. `prefix`: of the names of a block's.
+void give_parameters(const Ports& ports, const std::vector<Unit>& units, const std::string& prefix, std::vector<Layer::Given>& given) {
+  for (const NamedSlot& parameter : ports.parameters) {
+    const ParameterEntry& entry = entry_of(units, prefix + parameter.name);
+    given.push_back({parameter.slot, entry.params, entry.params_begin});
+  }
 }
 
 constexpr std::int64_t kIdBytes = 8;  // of a token id or a label: int64
@@ -75,13 +83,15 @@ void KernelWork::make_blocks(const std::vector<Unit>& units) {
   for (const Unit& unit : units) {
     for (std::int64_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
       auto& [window, layer, ports] = kind_of(i);
-      const Layer::Given given[] = {{ports.params, unit.params},
-                                    {ports.input, boundary(i, false)},
-                                    {ports.output, boundary(i + 1, false)},
-                                    {ports.d_output, boundary(i + 1, true)},
-                                    {ports.d_input, boundary(i, true)}};
       std::string name = "b";
-      block_buffers_.push_back(layer.instance(name.append(std::to_string(i)), given));
+      name.append(std::to_string(i));
+      std::vector<Layer::Given> given{{ports.params, unit.params},
+                                      {ports.input, boundary(i, false)},
+                                      {ports.output, boundary(i + 1, false)},
+                                      {ports.d_output, boundary(i + 1, true)},
+                                      {ports.d_input, boundary(i, true)}};
+      give_parameters(ports, units, name + ".", given);
+      block_buffers_.push_back(layer.instance(name, given));
       block_gradients_.push_back(select(block_buffers_.back(), ports.parameter_gradients));
     }
   }
@@ -90,13 +100,16 @@ void KernelWork::make_blocks(const std::vector<Unit>& units) {
 void KernelWork::make_ends(const std::vector<Unit>& units, const Ports& head, const Ports& embedding) {
   const std::int64_t last = spec_.model.layers;
   const Unit &of_head = head_unit(units), &of_embedding = embedding_unit(units);
-  const Layer::Given head_given[] = {{head.params, of_head.params}, {head.input, boundary(last, false)}, {head.d_input, boundary(last, true)}};
+  std::vector<Layer::Given> head_given{{head.params, of_head.params}, {head.input, boundary(last, false)}, {head.d_input, boundary(last, true)}};
+  if (head.labels != kNoSlot) head_given.insert(head_given.end(), {{head.labels, input_}, {head.metrics, *builder_.program().metrics}});
+  give_parameters(head, units, "", head_given);
   head_buffers_ = head_.instance(of_head.name, head_given);
   if (head.kept_logits != kNoSlot) kept_logits_ = head_buffers_[head.kept_logits];
   root_gradients_ = select(head_buffers_, head.parameter_gradients);
   head_gradient_count_ = root_gradients_.size();
   std::vector<Layer::Given> given{
       {embedding.params, of_embedding.params}, {embedding.input, input_}, {embedding.output, boundary(0, false)}, {embedding.d_output, boundary(0, true)}};
+  give_parameters(embedding, units, "", given);
   if (embedding.tied_gradient != kNoSlot)
     given.push_back({embedding.tied_gradient, builder_.buffer("root.grad.head.weight", embedding_.bytes(embedding.tied_gradient), Owner::gradients)});
   embedding_buffers_ = embedding_.instance(of_embedding.name, given);
@@ -108,6 +121,10 @@ void KernelWork::copy_inputs() {
   builder_.alloc(input_, Stream::compute);
   for (int tensor = 0; tensor < input_tensors(spec_); ++tensor) {
     builder_.launch(copy_input_, Stream::compute, hw::HostWork::op_forward, {inout(input_)});
+    builder_.computes([&] {
+      const std::int64_t count = tokens(spec_.batch);  // int64, as wide as fp64
+      return Call{Function::load_input, {part(input_, hw::Dtype::fp64, count, tensor * count)}, {.index = tensor}};
+    });
     if (spec_.input.pin_memory && spec_.input.non_blocking) continue;
     builder_.record(input_copied_, Stream::compute);
     builder_.host_wait(input_copied_, WaitReason::synchronize);

@@ -44,15 +44,17 @@ class KernelWork final : public Work {
   [[nodiscard]] BlockKind& kind_of(std::int64_t block);
   [[nodiscard]] Layer& kind(std::int64_t block) { return kind_of(block).layer; }
   void make_ends(const std::vector<Unit>& units, const Ports& head, const Ports& embedding);
-  [[nodiscard]] std::span<const BufferId> buffers(std::int64_t block) const { return block_buffers_[static_cast<std::size_t>(block)]; }
+  [[nodiscard]] const Layer::Instance& buffers(std::int64_t block) const { return block_buffers_[static_cast<std::size_t>(block)]; }
   [[nodiscard]] BufferId boundary(std::int64_t block, bool gradient) const;
 
   const StepSpec& spec_;
   Builder& builder_;
   std::vector<BlockKind> kinds_;
   Layer head_, embedding_;
-  std::vector<std::vector<BufferId>> block_buffers_, block_gradients_;
-  std::vector<BufferId> head_buffers_, embedding_buffers_, root_gradients_;
+  std::vector<Layer::Instance> block_buffers_;
+  std::vector<std::vector<BufferId>> block_gradients_;
+  Layer::Instance head_buffers_, embedding_buffers_;
+  std::vector<BufferId> root_gradients_;
   std::size_t head_gradient_count_ = 0;
   BufferId input_;
   KernelId copy_input_;

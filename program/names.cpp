@@ -8,6 +8,38 @@ const char* name(Owner owner) {
   return names[static_cast<std::size_t>(owner)];
 }
 
+const char* name(Function function) {
+  static constexpr const char* names[] = {"zero",
+                                          "copy",
+                                          "pack",
+                                          "add",
+                                          "sum",
+                                          "scale",
+                                          "load_input",
+                                          "embedding",
+                                          "embedding_backward",
+                                          "add_positions",
+                                          "positions_backward",
+                                          "norm",
+                                          "norm_backward",
+                                          "gemm",
+                                          "column_sum",
+                                          "rope",
+                                          "attention",
+                                          "attention_backward",
+                                          "gated",
+                                          "gated_backward",
+                                          "gelu",
+                                          "gelu_backward",
+                                          "cross_entropy",
+                                          "cross_entropy_backward",
+                                          "sum_of_squares",
+                                          "clip_coefficient",
+                                          "scale_by",
+                                          "adamw"};
+  return names[static_cast<std::size_t>(function)];
+}
+
 const char* name(Stream stream) {
   static constexpr const char* names[] = {"compute", "pre_unshard", "unshard",        "post_backward", "all_reduce",
                                           "copy_in", "all_gather",  "reduce_scatter", "nccl"};

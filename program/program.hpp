@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "hw_models/kernel.hpp"
+#include "program/compute.hpp"
 
 namespace stepcast::program {
 
@@ -18,7 +20,7 @@ enum class Stream : std::uint8_t { compute, pre_unshard, unshard, post_backward,
 inline constexpr std::size_t kStreams = static_cast<std::size_t>(Stream::count_);
 
 enum class OpKind : std::uint8_t {
-  launch,         // id: kernel entry; enqueues on `stream`; operands; `work` prices the host side
+  launch,         // id: kernel entry; enqueues on `stream`; operands; `work` prices the host side; `count`: number of its call, from 1; 0: none
   collective,     // id: collective entry; enqueued on `stream`, runs in the FIFO of its communicator; operands
   record,         // id: event; recorded at the current tail of `stream` (an event may be recorded again: waits mean the latest record)
   wait,           // id: event; `stream` waits for its latest record; the host does not
@@ -67,7 +69,8 @@ struct CollectiveEntry {
   hw::CollectiveShape shape;
   Communicator communicator = Communicator::shard;
   bool root_unit = false;
-  std::string label;  // e.g. "all_gather block"
+  std::string label;     // e.g. "all_gather block"
+  bool average = false;  // reductions: NCCL divides the sum by the ranks
 };
 
 /// Who a byte of device memory is for; the report's memory split.
@@ -110,6 +113,9 @@ struct Program {
   std::vector<BufferEntry> buffers;
   std::vector<EventEntry> events;
   std::vector<MarkEntry> marks;
+  std::vector<Call> calls;                 // native kernels only, and so are the next two
+  std::vector<ParameterEntry> parameters;  // in the order of the model
+  std::optional<std::uint32_t> metrics;    // buffer of loss and gradient norm, fp64, by step
   Range setup;
   std::vector<Range> steps;
 

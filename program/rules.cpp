@@ -121,6 +121,9 @@ std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
   if (Broken broken = broken_model_rule(spec)) return broken;
   if (spec.policy.wrap == Wrap::embedding_and_head && spec.model.tied_embeddings)
     return BrokenRule{"/policy/wrap", "\"embedding_and_head\" with tied embeddings: a shared parameter must belong to one unit", "use \"blocks\""};
+  if (spec.kernels.set == KernelSet::native) {
+    if (Broken broken = broken_native_rule(spec)) return broken;
+  }
   if (Broken broken = kernel_rule(spec)) return broken;
   if (Broken broken = precision_rule(spec)) return broken;
   return recompute_rule(spec);

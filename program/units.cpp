@@ -2,6 +2,8 @@
 #include "program/units.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <stdexcept>
 
 #include "program/groups.hpp"
 #include "program/host_copies.hpp"
@@ -83,6 +85,7 @@ class UnitMaker {
     unit.flat = flatten(tensors, groups_.shard.ranks(), spec_.policy.use_orig_params, spec_.precision.param);
     for (const ParameterTensor& tensor : tensors) unit.parameters += tensor.elements;
     name_buffers(unit);
+    if (builder_.executable()) place_tensors(unit);
     name_kernels(unit);
     name_collectives(unit);
   }
@@ -104,6 +107,17 @@ class UnitMaker {
     u.sharded_grad = types_.gradient_in_place ? u.flat_grad : buffer(".sharded_grad", m_ * s, Owner::gradients);
     u.new_sharded_grad = buffer(".new_sharded_grad", m_ * s, Owner::gradients);
     u.reduced = buffer(".reduced", r_ * s, Owner::reduction);
+  }
+
+  /// One behind the other in the flat parameter; with original parameters each on a 16-byte boundary.
+  void place_tensors(Unit& u) const {
+    const std::int64_t alignment = spec_.policy.use_orig_params ? 16 / p_ : 1;
+    std::int64_t end = 0;
+    for (const auto& [name, tensor] : named_tensors(spec_.model, u)) {
+      const std::int64_t begin = (end + alignment - 1) / alignment * alignment;
+      u.entries.push_back({name, 0, tensor.elements, u.params, begin, u.master, spec_.precision.master, begin, u.flat.shard, 0, groups_.shard.ranks()});
+      end = begin + tensor.elements;
+    }
   }
 
   void name_kernels(Unit& u) {
@@ -195,6 +209,57 @@ std::vector<Unit> make_units(const StepSpec& spec, Builder& builder) {
   for (std::int64_t first = 0; first < spec.model.layers; first += size) units.push_back(maker.blocks(first, std::min(size, spec.model.layers - first)));
   units.push_back(own_ends ? maker.head() : maker.root(0));
   return units;
+}
+
+std::vector<std::pair<std::string, ParameterTensor>> named_tensors(const ModelShape& model, const Unit& unit) {
+  std::vector<std::pair<std::string, ParameterTensor>> result;
+  for (std::int64_t b = unit.first_block; b < unit.first_block + unit.block_count; ++b) {
+    for (const ParameterTensor& tensor : block_tensors(model))
+      result.emplace_back(std::string("b").append(std::to_string(b)).append(".").append(tensor.name), tensor);
+  }
+  if (!unit.root && !unit.own_embedding && !unit.own_head) return result;
+  for (const ParameterTensor& tensor : root_tensors(model)) {
+    const bool of_embedding = tensor.name.starts_with("embedding.") || tensor.name.starts_with("positions.");
+    if (unit.root || of_embedding == unit.own_embedding) result.emplace_back(tensor.name, tensor);
+  }
+  return result;
+}
+
+const ParameterEntry& entry_of(std::span<const Unit> units, const std::string& name) {
+  for (const Unit& unit : units) {
+    const auto found = std::find_if(unit.entries.begin(), unit.entries.end(), [&](const ParameterEntry& e) { return e.name == name; });
+    if (found != unit.entries.end()) return *found;
+  }
+  if (name != "head.weight") throw std::logic_error("no unit has a parameter '" + name + "'");
+  return entry_of(units, "embedding.weight");
+}
+
+const ParameterEntry& entry_of_gradient(const Unit& unit, const std::string& label) {
+  constexpr std::string_view kInfix = ".grad.", kKept = ".accumulated";
+  const std::size_t at = label.find(kInfix);
+  std::string name = label.substr(at + kInfix.size());
+  if (name.ends_with(kKept)) name.resize(name.size() - kKept.size());
+  const std::string owner = label.substr(0, at);
+  if (owner != "root" && owner != "head" && owner != "embedding") name.insert(0, owner + ".");
+  return entry_of(std::span(&unit, 1), name);
+}
+
+std::vector<ParameterEntry> all_parameters(const ModelShape& model, const std::vector<Unit>& units) {
+  std::vector<ParameterEntry> result;
+  const auto add = [&](auto belongs) {
+    for (const Unit& unit : units) std::copy_if(unit.entries.begin(), unit.entries.end(), std::back_inserter(result), belongs);
+  };
+  const char* const outer[] = {"embedding.", "positions.", "norm.", "head."};
+  const auto begins = [](const char* with) { return [with](const ParameterEntry& e) { return e.name.starts_with(with); }; };
+  add(begins(outer[0]));
+  add(begins(outer[1]));
+  add([&](const ParameterEntry& e) { return std::none_of(std::begin(outer), std::end(outer), [&](const char* with) { return e.name.starts_with(with); }); });
+  add(begins(outer[2]));
+  add(begins(outer[3]));
+  std::int64_t first = 0;
+  for (ParameterEntry& entry : result) entry.first = first, first += entry.elements;
+  if (first != parameters(model)) throw std::logic_error("the units do not hold all parameters of the model");
+  return result;
 }
 
 const Unit& embedding_unit(const std::vector<Unit>& units) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "program/builder.hpp"
@@ -16,8 +18,14 @@ struct Unit {
   std::string name;         // "b3", "root"
   std::int32_t index = -1;  // first block; -1 for the root
   std::int64_t first_block = 0, block_count = 0;
-  std::uint32_t tensors = 0;    // parameter tensors that the hooks point at buffers
-  std::int64_t parameters = 0;  // their elements, without padding
+  std::vector<ParameterEntry> entries;  // of its parameter tensors, named as in the model; `first` is not filled in
+  struct GradientPlace {
+    Part part;
+    std::int64_t begin = 0;  // of the parameters that it is of, in the master
+  };
+  std::vector<GradientPlace> gradients;  // real runs of DDP: where each is; else all are in `sharded_grad`
+  std::uint32_t tensors = 0;             // parameter tensors that the hooks point at buffers
+  std::int64_t parameters = 0;           // their elements, without padding
   FlatParameter flat;
   bool root = false;
   bool own_embedding = false, own_head = false;  // the unit is the embedding's (with positions), or the head's (with the final norm), alone
@@ -64,6 +72,15 @@ std::vector<Unit> blocks_and_root(const ModelShape& model);
 
 /// Units in forward order, the root, if it has parameters, last. Names all their buffers, kernels and collectives in `builder`.
 std::vector<Unit> make_units(const StepSpec& spec, Builder& builder);
+
+/// The unit's tensors by name, in its order: those of its blocks, then those outside of blocks.
+std::vector<std::pair<std::string, ParameterTensor>> named_tensors(const ModelShape& model, const Unit& unit);
+/// The entry with this name; where none is called "head.weight", the embedding's stands for it (tied embeddings). Throws std::logic_error if there is none.
+const ParameterEntry& entry_of(std::span<const Unit> units, const std::string& name);
+/// The unit's entry that a gradient belongs to, by the label of its buffer ("b3.grad.q.weight").
+const ParameterEntry& entry_of_gradient(const Unit& unit, const std::string& label);
+/// All units' entries, in the order of the model: embedding, positions, blocks, final norm, head.
+std::vector<ParameterEntry> all_parameters(const ModelShape& model, const std::vector<Unit>& units);
 
 /// Consecutive blocks of a unit, as wished or by size.
 std::int64_t blocks_per_unit(const StepSpec& spec);

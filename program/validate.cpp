@@ -62,11 +62,14 @@ void check_policy(const StepSpec& spec) {
 }
 
 void check_kernels(const StepSpec& spec) {
-  if (spec.kernels.set == KernelSet::native) refuse("/kernels/set", "\"native\" is not supported yet", "supported: \"pytorch-eager\", \"pytorch-compile\"");
-  const auto floating = [](hw::Dtype dtype) { return dtype == hw::Dtype::fp32 || dtype == hw::Dtype::bf16 || dtype == hw::Dtype::fp16; };
-  require(floating(spec.precision.param), "/precision/param", "must be fp32, bf16 or fp16");
-  require(floating(spec.precision.reduce), "/precision/reduce", "must be fp32, bf16 or fp16");
-  require(floating(spec.precision.master), "/precision/master", "must be fp32, bf16 or fp16");
+  const bool native = spec.kernels.set == KernelSet::native;
+  const auto floating = [&](hw::Dtype dtype) {
+    return dtype == hw::Dtype::fp32 || dtype == hw::Dtype::bf16 || dtype == (native ? hw::Dtype::fp64 : hw::Dtype::fp16);
+  };
+  const char* types = native ? "native kernels compute in fp64, fp32 and bf16" : "must be fp32, bf16 or fp16; fp64 with native kernels alone";
+  require(floating(spec.precision.param), "/precision/param", types);
+  require(floating(spec.precision.reduce), "/precision/reduce", types);
+  require(floating(spec.precision.master), "/precision/master", types);
 }
 
 }  // namespace

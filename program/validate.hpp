@@ -20,6 +20,8 @@ struct BrokenRule {
 std::optional<BrokenRule> broken_rule(const StepSpec& spec);
 /// Its part about the model. Defined in model_rules.cpp.
 std::optional<BrokenRule> broken_model_rule(const StepSpec& spec);
+/// Its part about native kernels. Defined in native_rules.cpp.
+std::optional<BrokenRule> broken_native_rule(const StepSpec& spec);
 /// Its part about settings that belong to another framework. Defined in framework_rules.cpp.
 std::optional<BrokenRule> broken_framework_rule(const StepSpec& spec);
 

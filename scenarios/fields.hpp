@@ -38,6 +38,13 @@ class FieldReader {
     reader_.maybe(key, value, table);
   }
 
+  /// A choice whose default depends on other fields.
+  template <class E, class Table>
+  void choice(const char* key, E& value, const Table& table, E by_default) {
+    value = by_default;
+    reader_.maybe(key, value, table);
+  }
+
   /// false, true or a count of at least 2: the integers 0, 1 and the count.
   template <class I>
   void flag_or_count(const char* key, I& value, std::int64_t max) {
@@ -115,6 +122,10 @@ class FieldWriter {
   template <class E, class Table>
   void choice(const char* key, E value, const Table& table) {
     object_[key] = spelled(table, value);
+  }
+  template <class E, class Table>
+  void choice(const char* key, E value, const Table& table, E) {
+    choice(key, value, table);
   }
 
   template <class I>

@@ -27,7 +27,7 @@ inline constexpr EnumName<program::BackwardPrefetch> kBackwardPrefetches[] = {
     {program::BackwardPrefetch::pre, "BACKWARD_PRE"}, {program::BackwardPrefetch::post, "BACKWARD_POST"}, {program::BackwardPrefetch::none, "NONE"}};
 inline constexpr EnumName<program::CpuOffload> kCpuOffloads[] = {
     {program::CpuOffload::none, "none"}, {program::CpuOffload::optimizer, "optimizer"}, {program::CpuOffload::parameters, "parameters"}};
-inline constexpr EnumName<hw::Dtype> kDtypes[] = {{hw::Dtype::fp32, "fp32"}, {hw::Dtype::bf16, "bf16"}, {hw::Dtype::fp16, "fp16"}};
+inline constexpr EnumName<hw::Dtype> kDtypes[] = {{hw::Dtype::fp64, "fp64"}, {hw::Dtype::fp32, "fp32"}, {hw::Dtype::bf16, "bf16"}, {hw::Dtype::fp16, "fp16"}};
 inline constexpr EnumName<program::Matmul> kMatmuls[] = {{program::Matmul::param, "param"},
                                                          {program::Matmul::tf32, "tf32"},
                                                          {program::Matmul::fp8_tensorwise, "fp8-tensorwise"},

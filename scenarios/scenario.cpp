@@ -98,9 +98,10 @@ void read_precision(Reader& root, Scenario& scenario) {
   if (program::is_zero(scenario.policy.framework)) scenario.precision.reduce = scenario.precision.param;
 }
 
-/// DeepSpeed's own Adam is fused.
+/// DeepSpeed's own Adam is fused, and so is that of native kernels.
 void read_optimizer(Reader& root, Scenario& scenario) {
-  if (program::is_zero(scenario.policy.framework)) scenario.optimizer.implementation = program::OptimizerImpl::fused;
+  if (program::is_zero(scenario.policy.framework) || scenario.kernels.set == program::KernelSet::native)
+    scenario.optimizer.implementation = program::OptimizerImpl::fused;
   read_section(root, "optimizer", scenario.optimizer);
 }
 

@@ -127,7 +127,7 @@ void describe(Io& io, program::KernelChoice& kernels) {
   io.flag("causal_skip", kernels.causal_skip);
   io.flag("fused_norm", kernels.fused_norm);
   io.flag("expand_kv", kernels.expand_kv);
-  io.choice("loss", kernels.loss, kLosses);
+  io.choice("loss", kernels.loss, kLosses, kernels.set == program::KernelSet::native ? program::Loss::fused : program::Loss::eager_fp32);
   io.flag("keep_logits", kernels.keep_logits);
 }
 

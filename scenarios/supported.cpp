@@ -20,12 +20,8 @@ constexpr Future kFuture[] = {
     {"/policy/pipeline_parallel", "", ""},
     {"/precision/param", "fp8", "parameters stay in 16 bits: set /precision/matmul"},
     {"/precision/param", "tf32", "tf32 is a way to multiply fp32: set /precision/matmul"},
-    {"/precision/param", "fp64", "use \"bf16\", \"fp16\" or \"fp32\""},
     {"/precision/reduce", "fp8", "use \"bf16\", \"fp16\" or \"fp32\""},
-    {"/precision/reduce", "fp64", "use \"bf16\", \"fp16\" or \"fp32\""},
-    {"/precision/master", "fp64", "use \"bf16\", \"fp16\" or \"fp32\""},
     {"/recompute/offload", "", "activations stay on the device"},
-    {"/kernels/set", "native", "use \"pytorch-eager\" or \"pytorch-compile\""},
 };
 
 const Json* find(const Json& json, const char* pointer) {

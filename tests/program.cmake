@@ -14,5 +14,6 @@ stepcast_test(program
   unit/model_rules_test.cpp
   unit/model_test.cpp
   unit/model_variety_test.cpp
+  unit/native_test.cpp
   unit/program_text_test.cpp
   LINK stepcast_program)

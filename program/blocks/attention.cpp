@@ -8,6 +8,8 @@ constexpr auto kSoftmax = hw::MemoryClass::softmax;
 /// Kernels of one fused backward: row sums of dO * O, the main kernel, conversion of dQ (flash-attention, flash_bwd_launch_template.h).
 constexpr std::uint32_t kFurtherBackwardKernels = 2;
 
+}  // namespace
+
 hw::AttentionKernel fused_kernel(Attention attention) {
   switch (attention) {
     case Attention::flash1: return hw::AttentionKernel::flash1;
@@ -19,8 +21,6 @@ hw::AttentionKernel fused_kernel(Attention attention) {
   }
   return hw::AttentionKernel::none;
 }
-
-}  // namespace
 
 AttentionCore::AttentionCore(Writer& writer, std::int64_t window)
     : w_(writer),

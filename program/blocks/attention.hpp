@@ -6,6 +6,9 @@
 
 namespace stepcast::program {
 
+/// The fused kernel of a choice; none for unfused attention.
+hw::AttentionKernel fused_kernel(Attention attention);
+
 /// Queries, keys and values, or their gradients. A fused projection gives one tensor for all three.
 struct Qkv {
   Slot q = kNoSlot, k = kNoSlot, v = kNoSlot;

@@ -133,6 +133,7 @@ class Block {
 }  // namespace
 
 Ports write_block(const StepSpec& spec, Layer& layer, std::int64_t window) {
+  if (spec.kernels.set == KernelSet::native) return write_native_block(spec, layer, window);
   Block block(spec, layer, window);
   return spec.kernels.set == KernelSet::pytorch_compile ? block.compiled() : block.eager();
 }

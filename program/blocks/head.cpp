@@ -142,6 +142,7 @@ void embedding_backward(Writer& w, Slot table_gradient, Slot gradient, Slot ids)
 }  // namespace
 
 Ports write_head(const StepSpec& spec, Layer& layer) {
+  if (spec.kernels.set == KernelSet::native) return write_native_head(spec, layer);
   Writer w(spec, layer);
   Norm norm(w, "norm");
   LossKernels loss(w);
@@ -210,6 +211,7 @@ void positions_backward(Writer& w, const Ports& ports, std::int64_t position_byt
 }  // namespace
 
 Ports write_embedding(const StepSpec& spec, Layer& layer) {
+  if (spec.kernels.set == KernelSet::native) return write_native_embedding(spec, layer);
   Writer w(spec, layer);
   const std::int64_t token_bytes = w.size.tokens * w.size.hidden * w.size.element, position_bytes = w.size.seq_len * w.size.hidden * w.size.element;
   Ports ports;

@@ -58,7 +58,12 @@ void Layer::kernel(std::string_view op, const hw::KernelShape& shape, std::span<
   for (const Slot slot : reads) add(slot, Access::read);
   for (const Slot slot : writes) add(slot, Access::write);
   const auto count = static_cast<std::uint32_t>(operands_.size() - first);
-  launches_.push_back({builder_.kernel(shape, op, kernel_name(shape)), static_cast<std::uint32_t>(first), count, further_launches, false});
+  launches_.push_back({builder_.kernel(shape, op, kernel_name(shape)), static_cast<std::uint32_t>(first), count, further_launches});
+}
+
+void Layer::computes(Function function, std::vector<SlotPart> parts, const Attributes& attributes) {
+  launches_.back().compute = static_cast<std::int32_t>(computes_.size());
+  computes_.push_back({function, std::move(parts), attributes});
 }
 
 void Layer::synchronise() {
@@ -221,7 +226,7 @@ void Layer::free_inputs(Plan& plan, std::size_t at) const {
   }
 }
 
-std::vector<BufferId> Layer::instance(std::string_view instance_name, std::span<const Given> given) {
+Layer::Instance Layer::instance(std::string_view instance_name, std::span<const Given> given) {
   std::string label;
   const auto buffer = [&](std::string_view owner, const Tensor& tensor) {
     label.assign(owner).append(".").append(tensor.name);
@@ -233,45 +238,58 @@ std::vector<BufferId> Layer::instance(std::string_view instance_name, std::span<
       if (shared(slot)) shared_[slot] = buffer(name_, tensors_[slot]);
     }
   }
-  std::vector<BufferId> buffers = shared_;
-  for (const Given& outer : given) buffers[outer.slot] = outer.buffer;
-  for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
-    if (buffers[slot] == kNoBuffer) buffers[slot] = buffer(instance_name, tensors_[slot]);
+  Instance result{shared_, std::vector<std::int64_t>(tensors_.size())};
+  for (const Given& outer : given) {
+    result.buffers[outer.slot] = outer.buffer;
+    result.begins[outer.slot] = outer.begin;
   }
-  return buffers;
+  for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
+    if (result.buffers[slot] == kNoBuffer) result.buffers[slot] = buffer(instance_name, tensors_[slot]);
+  }
+  return result;
 }
 
-void Layer::backward(std::span<const BufferId> buffers, bool drops) {
-  if (!drops) return emit(backward_saving_.plan, buffers, backward_work());
+void Layer::backward(const Instance& instance, bool drops) {
+  if (!drops) return emit(backward_saving_.plan, instance, backward_work());
   const std::span<const Action> plan = backward_dropping_.plan;
-  emit(plan.first(backward_dropping_.recompute_at), buffers, backward_work());
-  recompute(buffers);
-  emit(plan.subspan(backward_dropping_.recompute_at), buffers, backward_work());
+  emit(plan.first(backward_dropping_.recompute_at), instance, backward_work());
+  recompute(instance);
+  emit(plan.subspan(backward_dropping_.recompute_at), instance, backward_work());
 }
 
-void Layer::recompute(std::span<const BufferId> buffers) {
+void Layer::recompute(const Instance& instance) {
   builder_.mark(recompute_begin_);
-  emit(recompute_, buffers, forward_work());
+  emit(recompute_, instance, forward_work());
   builder_.mark(recompute_end_);
 }
 
-void Layer::emit(std::span<const Action> plan, std::span<const BufferId> buffers, hw::HostWork work) {
+void Layer::emit(std::span<const Action> plan, const Instance& instance, hw::HostWork work) {
   for (const Action& action : plan) {
     switch (action.kind) {
-      case Action::Kind::alloc: builder_.alloc(buffers[action.index], Stream::compute); break;
-      case Action::Kind::free: builder_.free(buffers[action.index]); break;
-      case Action::Kind::launch: {
-        scratch_.clear();
-        for (const SlotUse& use : operands_of(action.index)) scratch_.push_back({buffers[use.slot], use.access});
-        builder_.launch(launches_[action.index].kernel, Stream::compute, work, scratch_);
-        builder_.host_work(hw::HostWork::extra_launch, launches_[action.index].further_launches);
-        if (!launches_[action.index].synchronises) break;
-        builder_.record(synchronised_, Stream::compute);
-        builder_.host_wait(synchronised_, WaitReason::synchronize);
-        break;
-      }
+      case Action::Kind::alloc: builder_.alloc(instance.buffers[action.index], Stream::compute); break;
+      case Action::Kind::free: builder_.free(instance.buffers[action.index]); break;
+      case Action::Kind::launch: emit_launch(launches_[action.index], action.index, instance, work); break;
     }
   }
+}
+
+void Layer::emit_launch(const Launch& launch, std::size_t index, const Instance& instance, hw::HostWork work) {
+  scratch_.clear();
+  for (const SlotUse& use : operands_of(index)) scratch_.push_back({instance.buffers[use.slot], use.access});
+  builder_.launch(launch.kernel, Stream::compute, work, scratch_);
+  if (launch.compute >= 0) builder_.computes([&] { return call(computes_[static_cast<std::size_t>(launch.compute)], instance); });
+  builder_.host_work(hw::HostWork::extra_launch, launch.further_launches);
+  if (!launch.synchronises) return;
+  builder_.record(synchronised_, Stream::compute);
+  builder_.host_wait(synchronised_, WaitReason::synchronize);
+}
+
+Call Layer::call(const Compute& compute, const Instance& instance) const {
+  Call result{compute.function, {}, compute.attributes};
+  result.parts.reserve(compute.parts.size());
+  for (const SlotPart& p : compute.parts)
+    result.parts.push_back(p.slot == kNoSlot ? Part{} : Part{instance.buffers[p.slot], p.dtype, instance.begins[p.slot] + p.begin, p.count});
+  return result;
 }
 
 }  // namespace stepcast::program

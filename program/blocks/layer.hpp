@@ -50,6 +50,13 @@ class Layer {
   void kernel(std::string_view op, const hw::KernelShape& shape, std::span<const Slot> reads, std::span<const Slot> writes, std::uint32_t further_launches = 0);
   /// The host waits for the kernel written last: its result decides what is launched next.
   void synchronise();
+  /// What the kernel written last computes, where the program is to be run for real. Parts of a tensor, in its own elements.
+  struct SlotPart {
+    Slot slot = kNoSlot;
+    hw::Dtype dtype = hw::Dtype::fp32;
+    std::int64_t begin = 0, count = 0;
+  };
+  void computes(Function function, std::vector<SlotPart> parts, const Attributes& attributes);
   void hold(Slot slot) { tensors_[slot].held = true; }
   /// The caller holds the layer's inputs until here; without this call, until the forward returns.
   void end_inputs() { inputs_end_ = launches_.size(); }
@@ -70,27 +77,40 @@ class Layer {
   [[nodiscard]] bool saved(Slot slot) const;
 
   /// Buffers of one instance by slot: shared ones for what never crosses from forward to backward, own ones ("b3.gate") else; `given` fixes the outer ones.
+  /// `begin`: of the tensor in the buffer, in elements.
   struct Given {
     Slot slot;
     BufferId buffer;
+    std::int64_t begin = 0;
   };
-  [[nodiscard]] std::vector<BufferId> instance(std::string_view instance_name, std::span<const Given> given);
+  struct Instance {
+    std::vector<BufferId> buffers;
+    std::vector<std::int64_t> begins;
+    BufferId operator[](Slot slot) const { return buffers[slot]; }
+  };
+  [[nodiscard]] Instance instance(std::string_view instance_name, std::span<const Given> given);
 
   // --- making the calls for one instance; `drops`: its activations are not kept for the backward
-  void forward(std::span<const BufferId> buffers) { forward(buffers, mode_.recompute); }
-  void forward(std::span<const BufferId> buffers, bool drops) { emit(drops ? forward_dropping_ : forward_saving_, buffers, forward_work()); }
+  void forward(const Instance& instance) { forward(instance, mode_.recompute); }
+  void forward(const Instance& instance, bool drops) { emit(drops ? forward_dropping_ : forward_saving_, instance, forward_work()); }
   /// The backward, with the recomputation before the first kernel that needs it.
-  void backward(std::span<const BufferId> buffers) { backward(buffers, mode_.recompute); }
-  void backward(std::span<const BufferId> buffers, bool drops);
+  void backward(const Instance& instance) { backward(instance, mode_.recompute); }
+  void backward(const Instance& instance, bool drops);
   /// The two parts one by one, where the whole forward is recomputed.
-  void recompute(std::span<const BufferId> buffers);
-  void backward_of_recomputed(std::span<const BufferId> buffers) { emit(backward_dropping_.plan, buffers, backward_work()); }
+  void recompute(const Instance& instance);
+  void backward_of_recomputed(const Instance& instance) { emit(backward_dropping_.plan, instance, backward_work()); }
 
  private:
   struct Launch {
     KernelId kernel;
     std::uint32_t first_operand, operand_count, further_launches;
     bool synchronises = false;
+    std::int32_t compute = -1;  // index of what it computes
+  };
+  struct Compute {
+    Function function;
+    std::vector<SlotPart> parts;
+    Attributes attributes;
   };
   struct SlotUse {
     Slot slot;
@@ -133,7 +153,9 @@ class Layer {
   [[nodiscard]] bool held_by_checkpoint(Slot slot) const;
   [[nodiscard]] bool shared(Slot slot) const { return tensors_[slot].lives == Lives::here && !saved(slot) && !survives_[slot]; }
   [[nodiscard]] bool taken_here(Slot slot) const { return tensors_[slot].lives == Lives::here || tensors_[slot].lives == Lives::output; }
-  void emit(std::span<const Action> plan, std::span<const BufferId> buffers, hw::HostWork work);
+  void emit(std::span<const Action> plan, const Instance& instance, hw::HostWork work);
+  void emit_launch(const Launch& launch, std::size_t index, const Instance& instance, hw::HostWork work);
+  [[nodiscard]] Call call(const Compute& compute, const Instance& instance) const;
   [[nodiscard]] hw::HostWork forward_work() const { return mode_.compiled ? hw::HostWork::op_compiled : hw::HostWork::op_forward; }
   [[nodiscard]] hw::HostWork backward_work() const { return mode_.compiled ? hw::HostWork::op_compiled : hw::HostWork::op_backward; }
 
@@ -143,6 +165,7 @@ class Layer {
   std::size_t forward_count_ = 0, inputs_end_ = 0;
   std::vector<Tensor> tensors_;
   std::vector<SlotUse> operands_;
+  std::vector<Compute> computes_;
   std::vector<Launch> launches_;                    // the forward's, then the backward's
   std::vector<Uses> forward_uses_, backward_uses_;  // by slot
   Launches region_;                                 // of the recomputation

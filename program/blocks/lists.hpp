@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "program/blocks/layer.hpp"
+#include "program/blocks/writer.hpp"
 #include "program/spec.hpp"
 
 namespace stepcast::program {
@@ -16,12 +16,19 @@ struct Ports {
   Slot d_output = kNoSlot, d_input = kNoSlot;  // head: no d_output; embedding: no d_input
   Slot kept_logits = kNoSlot;                  // head: logits that whoever trains gives back
   Slot tied_gradient = kNoSlot;                // embedding with tied weights: the head's weight gradient, to which its own is added
+  Slot labels = kNoSlot, metrics = kNoSlot;    // native head: the input that holds the labels, and where the loss is noted
   std::vector<Slot> parameter_gradients;
+  std::vector<NamedSlot> parameters;  // native kernels: each with a place of its own
 };
 
 /// Each finishes the layer. The head's weight gradient is called "head.weight", tied or not. `window`: of the block's attention, as window_of gives it.
 Ports write_block(const StepSpec& spec, Layer& layer, std::int64_t window = 0);
 Ports write_head(const StepSpec& spec, Layer& layer);
 Ports write_embedding(const StepSpec& spec, Layer& layer);
+
+/// The same as the few kernels that real backends run.
+Ports write_native_block(const StepSpec& spec, Layer& layer, std::int64_t window);
+Ports write_native_head(const StepSpec& spec, Layer& layer);
+Ports write_native_embedding(const StepSpec& spec, Layer& layer);
 
 }  // namespace stepcast::program

@@ -20,7 +20,8 @@ StepSizes::StepSizes(const StepSpec& spec)
       ffn(spec.model.ffn),
       vocab(spec.model.vocab),
       element(hw::bytes_per_element(spec.precision.param)),
-      dtype(spec.precision.param) {}
+      dtype(spec.precision.param),
+      statistic(dtype == hw::Dtype::fp64 ? hw::Dtype::fp64 : hw::Dtype::fp32) {}
 
 Slot Writer::parameter_gradient(const std::string& parameter, std::int64_t elements) {
   const auto known = std::find_if(gradients_.begin(), gradients_.end(), [&](const auto& entry) { return entry.first == parameter; });
@@ -76,12 +77,29 @@ Slot Writer::gemm_of(hw::Dtype dtype, std::string_view op, Slot result, Slots re
   return result;
 }
 
+Slot Writer::parameter(const std::string& name) {
+  if (spec.kernels.set != KernelSet::native) return params;
+  const auto known = std::find_if(parameters_.begin(), parameters_.end(), [&](const NamedSlot& entry) { return entry.name == name; });
+  if (known != parameters_.end()) return known->slot;
+  return parameters_.emplace_back(NamedSlot{name, layer.tensor("param." + name, 0, Owner::all_gather, Lives::outside)}).slot;
+}
+
+Layer::SlotPart Writer::part(Slot slot, std::int64_t begin) const {
+  if (slot == kNoSlot) return {};
+  return {slot, size.dtype, begin, layer.bytes(slot) / size.element - begin};
+}
+
 Slot Writer::linear(const Linear& linear, Slot x) {
   const std::string op = (linear.bias ? "aten::addmm " : "aten::mm ") + linear.op();
-  const Slot result = rows_by(linear.name, rows(linear), linear.out);
+  const Slot result = rows_by(linear.name, rows(linear), linear.out), weight = parameter(linear.name + ".weight");
   if (keeps_next_linear()) layer.keep(result);
   if (in_fp8(linear)) return float8_.forward(linear, x, result);
-  return gemm(op, result, {x, params}, rows(linear), linear.out, linear.in);
+  if (!linear.bias) gemm(op, result, {x, weight}, rows(linear), linear.out, linear.in);
+  const Slot bias = linear.bias ? parameter(linear.name + ".bias") : kNoSlot;
+  if (linear.bias) gemm(op, result, {x, weight, bias}, rows(linear), linear.out, linear.in);
+  layer.computes(Function::gemm, {part(x), part_of(weight, linear.in * linear.out), part(result), part_of(bias, linear.out)},
+                 {.rows = rows(linear), .columns = linear.out, .inner = linear.in, .transpose_b = true});
+  return result;
 }
 
 /// Selective recomputation of whole linear layers, or of the second, fourth, ... of a block (torchtitan's "op").
@@ -100,16 +118,34 @@ Slot Writer::linear_backward(const Linear& linear, Slot gradient, Slot x) {
 Slot Writer::input_gradient(const Linear& linear, Slot gradient) {
   const Slot result = rows_by("d_input." + linear.name, rows(linear), linear.in);
   if (in_fp8(linear)) return float8_.input_gradient(linear, gradient, result);
-  return gemm("MmBackward0 input " + linear.op(), result, {gradient, params}, rows(linear), linear.in, linear.out);
+  input_gradient(linear, gradient, result, false);
+  return result;
+}
+
+void Writer::add_input_gradient(const Linear& linear, Slot gradient, Slot sum) { input_gradient(linear, gradient, sum, true); }
+
+void Writer::input_gradient(const Linear& linear, Slot gradient, Slot result, bool accumulate) {
+  const std::string op = "MmBackward0 input " + linear.op();
+  const Slot weight = parameter(linear.name + ".weight");
+  if (accumulate) gemm(op, result, {gradient, weight, result}, rows(linear), linear.in, linear.out);
+  else gemm(op, result, {gradient, weight}, rows(linear), linear.in, linear.out);
+  layer.computes(Function::gemm, {part(gradient), part_of(weight, linear.in * linear.out), part(result), {}},
+                 {.rows = rows(linear), .columns = linear.in, .inner = linear.out, .accumulate = accumulate});
 }
 
 void Writer::weight_gradient(const Linear& linear, Slot gradient, Slot x) {
   const Slot weight = parameter_gradient(linear.name + ".weight", linear.in * linear.out);
-  if (in_fp8(linear)) float8_.weight_gradient(linear, gradient, x, weight);
-  else gemm("MmBackward0 weight " + linear.op(), weight, {gradient, x}, linear.out, linear.in, rows(linear));
+  if (in_fp8(linear)) {
+    float8_.weight_gradient(linear, gradient, x, weight);
+  } else {
+    gemm("MmBackward0 weight " + linear.op(), weight, {gradient, x}, linear.out, linear.in, rows(linear));
+    layer.computes(Function::gemm, {part(gradient), part(x), part(weight), {}},
+                   {.rows = linear.out, .columns = linear.in, .inner = rows(linear), .transpose_a = true});
+  }
   if (!linear.bias) return;
   const Slot bias = parameter_gradient(linear.name + ".bias", linear.out);
   elementwise("aten::sum bias " + linear.op(), bias, {gradient}, Memory::normalization);
+  layer.computes(Function::column_sum, {part(gradient), part(bias)}, {.rows = rows(linear), .columns = linear.out});
 }
 
 }  // namespace stepcast::program

@@ -19,6 +19,7 @@ struct StepSizes {
   explicit StepSizes(const StepSpec& spec);
   std::int64_t tokens, sequences, seq_len, hidden, heads, kv_heads, head_dim, query_width, kv_width, ffn, vocab, element;
   hw::Dtype dtype;
+  hw::Dtype statistic;  // of sums and statistics: fp32, of fp64 fp64
 };
 
 /// A linear layer of the model: y = x W (+ b), with the names of its parameters "<name>.weight" and "<name>.bias".
@@ -30,6 +31,12 @@ struct Linear {
   std::string label = {};  // in the names of kernels; empty: the name
   bool fp8 = true;         // where the step multiplies in fp8, this layer does; not the head, nor a router
   [[nodiscard]] const std::string& op() const { return label.empty() ? name : label; }
+};
+
+/// A parameter of a layer by its name, "q.weight".
+struct NamedSlot {
+  std::string name;
+  Slot slot = kNoSlot;
 };
 
 /// Bytes that a kernel touches where they are not those of its tensors.
@@ -54,6 +61,14 @@ class Writer {
   /// The gradient of a parameter, in the compute type; kept for the gradient concat. The same tensor for the same name.
   Slot parameter_gradient(const std::string& parameter, std::int64_t elements);
   [[nodiscard]] std::vector<Slot> parameter_gradients() const;
+  /// What kernels read a parameter from. Native kernels read each from its own place; for the others one tensor stands for all of a layer's.
+  Slot parameter(const std::string& name);
+  [[nodiscard]] const std::vector<NamedSlot>& parameters() const { return parameters_; }
+
+  // --- what native kernels compute on: a whole tensor of the compute type, or of the type of sums and statistics
+  [[nodiscard]] Layer::SlotPart part(Slot slot, std::int64_t begin = 0) const;
+  [[nodiscard]] Layer::SlotPart part_of(Slot slot, std::int64_t count) const { return {slot, size.dtype, 0, count}; }
+  [[nodiscard]] Layer::SlotPart statistics(Slot slot) const { return {slot, size.statistic, 0, layer.bytes(slot) / hw::bytes_per_element(size.statistic)}; }
 
   // --- kernels; each returns what it writes
   Slot elementwise(std::string_view op, Slot result, Slots reads, Memory memory = Memory::elementwise);
@@ -77,6 +92,8 @@ class Writer {
   /// Input gradient, weight gradient and, with a bias, its column sum. The weight gradient alone if `input_gradient` is false.
   Slot linear_backward(const Linear& linear, Slot gradient, Slot x);
   Slot input_gradient(const Linear& linear, Slot gradient);
+  /// Adds it to `sum`.
+  void add_input_gradient(const Linear& linear, Slot gradient, Slot sum);
   void weight_gradient(const Linear& linear, Slot gradient, Slot x);
 
   [[nodiscard]] std::int64_t rows(const Linear& linear) const { return linear.rows > 0 ? linear.rows : size.tokens; }
@@ -91,7 +108,9 @@ class Writer {
   [[nodiscard]] hw::KernelShape memory_bound(Traffic traffic, Memory memory) const;
   [[nodiscard]] bool keeps_next_linear();
   Float8 float8_{*this};
+  void input_gradient(const Linear& linear, Slot gradient, Slot result, bool accumulate);
   std::vector<std::pair<std::string, Slot>> gradients_;
+  std::vector<NamedSlot> parameters_;
   int linears_ = 0;
 };
 

@@ -178,9 +178,6 @@ TEST_CASE("what is not supported is refused by name") {
   spec.policy.framework = Framework::ddp;
   CHECK_THROWS_AS(build_program(spec, 1), InputError);
   spec = test::fixed_step(2);
-  spec.kernels.set = KernelSet::native;
-  CHECK_THROWS_AS(build_program(spec, 1), InputError);
-  spec = test::fixed_step(2);
   spec.model.kv_heads = 5;
   CHECK_THROWS_AS(build_program(spec, 1), InputError);
   spec = test::fixed_step(2);

@@ -44,7 +44,7 @@ struct Chain {
 
   Builder builder;
   Layer layer;
-  std::vector<BufferId> buffers;
+  Layer::Instance buffers;
 };
 
 TEST_CASE("saved is what the backward reads; the rest goes after its last use, the input when the layer returns") {

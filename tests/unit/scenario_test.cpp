@@ -221,7 +221,7 @@ TEST_CASE("settings of ranks that differ are refused where they would do nothing
 }
 
 TEST_CASE("what is not supported yet is refused, never ignored") {
-  const std::vector<std::string> future = {"/policy/tensor_parallel=2", "/policy/pipeline_parallel=2", "/kernels/set=native", "/precision/param=fp8"};
+  const std::vector<std::string> future = {"/policy/tensor_parallel=2", "/policy/pipeline_parallel=2", "/precision/param=fp8"};
   for (const std::string& set : future) {
     CAPTURE(set);
     CHECK(refusal({set}).find("not supported yet") != std::string::npos);
