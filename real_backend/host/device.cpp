@@ -1,0 +1,94 @@
+// See device.hpp.
+#include "real_backend/host/device.hpp"
+
+#include <iterator>
+#include <utility>
+
+namespace stepcast::real::host {
+
+HostDevice::HostDevice(Failure& failure, Groups& groups, const Clock& clock, const Training& training, std::int32_t rank, std::size_t events,
+                       std::int64_t address_space)
+    : failure_(failure), groups_(groups), clock_(clock), training_(training), rank_(rank), arena_(address_space) {
+  for (std::size_t i = 0; i < events; ++i) {
+    events_.push_back(std::make_unique<Event>());
+    failure_.watch(events_.back()->completed);
+  }
+  for (Counter& turn : turn_) failure_.watch(turn);
+}
+
+HostDevice::~HostDevice() {
+  for (auto& lane : lanes_) lane.reset();
+  for (const auto& event : events_) failure_.forget(event->completed);
+  for (Counter& turn : turn_) failure_.forget(turn);
+}
+
+HostDevice::Lane& HostDevice::lane(program::Stream stream) {
+  auto& lane = lanes_[static_cast<std::size_t>(stream)];
+  if (!lane) lane = std::make_unique<Lane>(failure_, "rank " + std::to_string(rank_) + ", stream " + program::name(stream));
+  return *lane;
+}
+
+void HostDevice::launch(program::Stream stream, KernelTask task) {
+  Lane& own = lane(stream);
+  own.stream.push([this, &own, task = std::move(task)]() mutable {
+    task.slice.begin = clock_.now();
+    kernels::run(*task.call, task.parts, {training_, task.moment, rank_}, own.scratch);
+    task.slice.end = clock_.now();
+    own.slices.push_back(task.slice);
+  });
+}
+
+/// The slice begins when the last rank has arrived; the wait before it is the stream's.
+void HostDevice::collective(program::Stream stream, CollectiveTask task) {
+  Lane& own = lane(stream);
+  const auto communicator = static_cast<std::size_t>(task.entry->communicator);
+  const std::uint32_t number = issued_[communicator]++;
+  own.stream.push([this, &own, task, communicator, number]() mutable {
+    const program::CollectiveEntry& entry = *task.entry;
+    failure_.await(turn_[communicator], [&](std::uint32_t turn) { return turn == number; });
+    const auto [group, member] = groups_.of(entry.communicator, entry.shape.group.ranks(), rank_);
+    group->run(entry, number, member, task.in, task.out, [&] { task.slice.begin = clock_.now(); });
+    task.slice.end = clock_.now();
+    own.slices.push_back(task.slice);
+    advance(turn_[communicator]);
+  });
+}
+
+void HostDevice::record(std::uint32_t event, program::Stream stream) {
+  Event& recorded = *events_[event];
+  lane(stream).stream.push([&recorded, number = ++recorded.recorded] {
+    recorded.completed.store(number, std::memory_order_release);
+    recorded.completed.notify_all();
+  });
+}
+
+void HostDevice::await(std::uint32_t event, std::uint32_t recording) {
+  failure_.await(events_[event]->completed, [&](std::uint32_t completed) { return completed - recording < (std::uint32_t{1} << 31); });
+}
+
+void HostDevice::wait(program::Stream stream, std::uint32_t event) {
+  lane(stream).stream.push([this, event, recording = events_[event]->recorded] { await(event, recording); });
+}
+
+void HostDevice::host_wait(std::uint32_t event) { await(event, events_[event]->recorded); }
+
+void HostDevice::synchronize() {
+  for (const auto& lane : lanes_) {
+    if (lane) lane->stream.drain();
+  }
+}
+
+bool HostDevice::reached(program::Stream stream, std::uint64_t position) const {
+  const auto& lane = lanes_[static_cast<std::size_t>(stream)];
+  return !lane || lane->stream.reached(static_cast<std::uint32_t>(position));
+}
+
+std::vector<trace::Slice> HostDevice::take_slices() {
+  std::vector<trace::Slice> result;
+  for (const auto& lane : lanes_) {
+    if (lane) result.insert(result.end(), std::make_move_iterator(lane->slices.begin()), std::make_move_iterator(lane->slices.end()));
+  }
+  return result;
+}
+
+}  // namespace stepcast::real::host

@@ -1,0 +1,57 @@
+// One rank of the host driver. docs/real_backend.md; test: tests/unit/host_device_test.cpp.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "real_backend/device.hpp"
+#include "real_backend/host/arena.hpp"
+#include "real_backend/host/group.hpp"
+#include "real_backend/host/kernels/run.hpp"
+#include "real_backend/host/stream.hpp"
+#include "real_backend/training.hpp"
+
+namespace stepcast::real::host {
+
+class HostDevice final : public Device {
+ public:
+  /// `failure`, `groups`, `clock` and `training` are those of the job and outlive this. `events`: how many the program has.
+  HostDevice(Failure& failure, Groups& groups, const Clock& clock, const Training& training, std::int32_t rank, std::size_t events, std::int64_t address_space);
+  ~HostDevice() override;
+
+  void launch(program::Stream stream, KernelTask task) override;
+  void collective(program::Stream stream, CollectiveTask task) override;
+  void record(std::uint32_t event, program::Stream stream) override;
+  void wait(program::Stream stream, std::uint32_t event) override;
+  void host_wait(std::uint32_t event) override;
+  void synchronize() override;
+  std::uint64_t position(program::Stream stream) override { return lane(stream).stream.pushed(); }
+  [[nodiscard]] bool reached(program::Stream stream, std::uint64_t position) const override;
+  std::byte* memory(std::uint64_t address, std::int64_t bytes) override { return arena_.at(address, bytes); }
+  std::vector<trace::Slice> take_slices() override;
+
+ private:
+  struct Lane {
+    Lane(Failure& failure, std::string who) : stream(failure, std::move(who)) {}
+    kernels::Scratch scratch;
+    std::vector<trace::Slice> slices;
+    Stream stream;  // last: its thread uses what stands above
+  };
+  Lane& lane(program::Stream stream);
+  void await(std::uint32_t event, std::uint32_t recording);
+
+  Failure& failure_;
+  Groups& groups_;
+  const Clock& clock_;
+  const Training& training_;
+  std::int32_t rank_;
+  Arena arena_;
+  std::vector<std::unique_ptr<Event>> events_;
+  std::array<std::uint32_t, program::kCommunicators> issued_{};
+  std::array<Counter, program::kCommunicators> turn_{};
+  std::array<std::unique_ptr<Lane>, program::kStreams> lanes_;  // made when first used; last, as their threads use the rest
+};
+
+}  // namespace stepcast::real::host

@@ -1,0 +1,43 @@
+// Runs one call with real numbers. Test: tests/unit/host_kernels_test.cpp (each function against finite differences or a written-out sum).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "program/compute.hpp"
+#include "real_backend/device.hpp"
+#include "real_backend/training.hpp"
+
+namespace stepcast::real::host::kernels {
+
+/// What a call may need beside its parts.
+struct Environment {
+  const Training& training;
+  Moment moment;
+  std::int32_t rank = 0;
+};
+
+/// Memory that a stream's kernels use one after the other; grows to what the largest needs.
+class Scratch {
+ public:
+  /// The `place`-th of a few, of `count` elements; what was there is lost.
+  template <class T>
+  T* get(std::size_t place, std::int64_t count) {
+    std::vector<std::byte>& memory = places_[place];
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T) + kAlignment;
+    if (memory.size() < bytes) memory.resize(bytes);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    return reinterpret_cast<T*>((address + kAlignment - 1) / kAlignment * kAlignment);
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 64;
+  std::vector<std::byte> places_[10];
+};
+
+/// `parts`: where the call's parts begin, null for absent ones. Throws std::runtime_error.
+void run(const program::Call& call, std::span<std::byte* const> parts, const Environment& environment, Scratch& scratch);
+
+}  // namespace stepcast::real::host::kernels

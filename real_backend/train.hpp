@@ -1,0 +1,44 @@
+// A training job: all ranks of a program, run for real. docs/real_backend.md; test: tests/unit/train_test.cpp, tests/property/train_grid_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/program.hpp"
+#include "real_backend/memory.hpp"
+#include "real_backend/training.hpp"
+#include "trace/trace.hpp"
+
+namespace stepcast::real {
+
+struct JobSettings {
+  Training training;  // `ranks` of it are the job's
+  MemoryLimits memory;
+  double deadline_s = 60;  // without any progress of any rank
+};
+
+/// The norm is NaN where the program clips nothing.
+struct StepMetrics {
+  double loss = 0, grad_norm = 0;
+};
+
+/// Of all elements of one parameter after the last step.
+struct ParameterSummary {
+  std::string name;
+  double sum = 0, norm = 0;
+};
+
+struct JobResult {
+  std::vector<std::string> failures;  // causes, one line each; empty: all went well
+  bool out_of_memory = false;
+  std::vector<StepMetrics> steps;  // of the whole global batch
+  std::vector<ParameterSummary> parameters;
+  MemoryPeaks memory;  // of the first rank
+  trace::Trace trace;  // of the first rank
+};
+
+/// Runs all steps of a program of native kernels on threads of this process.
+JobResult train_on_host(const program::Program& program, const JobSettings& settings);
+
+}  // namespace stepcast::real
