@@ -56,6 +56,8 @@ int main(int argc, char** argv) {
   stepcast::cli::add_validate(app, action);
   stepcast::cli::add_calibrate(app, action);
   stepcast::cli::add_diagnose(app, action);
+  stepcast::cli::add_train(app, action);
+  stepcast::cli::add_bench(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) { return parse_failed(app, error); }

@@ -85,13 +85,13 @@ void fill_flops(const scenarios::Scenario& scenario, const program::Program& pro
 }
 
 /// The step time is that of the last step, or where steps differ the mean over the measured ones, which are the traced.
-void fill_step_times(const scenarios::Scenario& scenario, const sim::Result& result, Report& r) {
+void fill_step_times(const scenarios::Scenario& scenario, const sim::Result& result, bool vary, Report& r) {
   SimTime before{};
   for (const SimTime end : result.step_end) {
     r.step_times_s.push_back(s(end - before));
     before = end;
   }
-  r.mean_of_steps = scenarios::steps_vary(scenario);
+  r.mean_of_steps = vary;
   r.measured_steps = r.mean_of_steps ? scenario.run.active : 1;
   const std::span measured = std::span(r.step_times_s).last(static_cast<std::size_t>(r.measured_steps));
   for (const double time : measured) r.step_time_s += time / static_cast<double>(measured.size());
@@ -181,6 +181,11 @@ OutOfMemoryRow out_of_memory(const sim::OutOfMemory& o) {
 }  // namespace
 
 Report make_report(const scenarios::Scenario& scenario, const program::Program& program, const sim::Result& result, const hw::CostModel* model) {
+  return make_report(scenario, program, result, model, scenarios::steps_vary(scenario));
+}
+
+Report make_report(const scenarios::Scenario& scenario, const program::Program& program, const sim::Result& result, const hw::CostModel* model,
+                   bool steps_vary) {
   static constexpr const char* kOutcomes[] = {"ok", "out_of_memory", "deadlock"};
   Report r;
   r.outcome = kOutcomes[static_cast<std::size_t>(result.outcome)];
@@ -190,7 +195,7 @@ Report make_report(const scenarios::Scenario& scenario, const program::Program& 
   r.steps = scenario.run.steps;
   r.tokens_per_step_per_gpu = static_cast<double>(program::tokens(scenario.batch) * scenario.batch.grad_accum);
   const bool ok = result.outcome == sim::Outcome::ok;
-  if (ok) fill_step_times(scenario, result, r);
+  if (ok) fill_step_times(scenario, result, steps_vary, r);
   if (ok) fill_rank_waits(scenario, result, r);
   fill_flops(scenario, program, model, r);
   fill_memory(result, r);

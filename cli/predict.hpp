@@ -29,6 +29,9 @@ Report forecast(const scenarios::Scenario& scenario, const program::Program& pro
 
 /// Report of a finished simulation; `gpu` and `cluster` are null in fixed-cost mode.
 Report make_report(const scenarios::Scenario& scenario, const program::Program& program, const sim::Result& result, const hw::CostModel* model);
+/// The same of steps that differ, where their times are means, or that don't.
+Report make_report(const scenarios::Scenario& scenario, const program::Program& program, const sim::Result& result, const hw::CostModel* model,
+                   bool steps_vary);
 
 /// `run --json`: the report with the resolved scenario beside it.
 nlohmann::ordered_json json_of(const Prediction& prediction);

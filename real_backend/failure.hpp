@@ -1,4 +1,4 @@
-// The end of a job whose rank failed: whoever fails says why, and everybody who waits for anything is woken and stops. Test: tests/unit/failure_test.cpp.
+// The end of a job whose rank failed: whoever fails says why, and everybody who waits for anything is woken and stops. Test: tests/unit/host_device_test.cpp.
 #pragma once
 
 #include <atomic>

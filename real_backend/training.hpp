@@ -19,7 +19,7 @@ struct Training {
   Source source = Source::seeded;
   std::uint64_t seed = 0;
   std::int64_t vocab = 1, seq_len = 1, micro_batch = 1, ranks = 1;
-  Hyperparameters hyper;
+  Hyperparameters hyper = {};
 
   /// Token `position` of a sequence of the global batch; the label of a position is the token behind it.
   [[nodiscard]] std::int64_t token(std::int64_t step, std::int64_t sequence, std::int64_t position) const;

@@ -3,3 +3,7 @@ stepcast_test(report unit/report_test.cpp unit/compare_test.cpp unit/out_of_memo
 stepcast_test(cli golden/cli_test.cpp golden/replay_test.cpp golden/validate_test.cpp golden/calibrate_cli_test.cpp golden/diagnose_test.cpp LINK nlohmann_json::nlohmann_json stepcast_trace)
 target_compile_definitions(test_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>")
 add_dependencies(test_cli stepcast)
+
+stepcast_test(train_cli golden/train_cli_test.cpp LINK nlohmann_json::nlohmann_json LABELS threads)
+target_compile_definitions(test_train_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>")
+add_dependencies(test_train_cli stepcast)

@@ -1,6 +1,10 @@
 # The real backend on the host: kernels, streams, collectives, training.
 stepcast_test(real_backend
+  unit/host_bench_test.cpp
+  unit/host_device_test.cpp
+  unit/host_kernels_test.cpp
   unit/train_test.cpp
+  unit/training_test.cpp
   LINK stepcast_real_backend nlohmann_json::nlohmann_json
   LABELS threads)
 

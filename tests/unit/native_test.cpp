@@ -6,6 +6,7 @@
 
 #include "hw_models/input_error.hpp"
 #include "program/build.hpp"
+#include "program/model.hpp"
 #include "program/validate.hpp"
 #include "tests/support/specs.hpp"
 

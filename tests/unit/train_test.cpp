@@ -58,5 +58,71 @@ void compare(const program::StepSpec& spec, const std::string& file, bool gpt) {
 TEST_CASE("a tiny Llama trains as PyTorch trains it: losses, gradient norms, final parameters to 1e-9") { compare(tiny_llama(), "tiny_llama.json", false); }
 TEST_CASE("a tiny GPT trains as PyTorch trains it: losses, gradient norms, final parameters to 1e-9") { compare(tiny_gpt(), "tiny_gpt.json", true); }
 
+/// Greatest difference of a step's loss from that in fp64.
+double loss_error(const program::Precision& precision, std::int32_t ranks) {
+  program::StepSpec spec = tiny_llama();
+  const JobResult exact = train(spec, 6);
+  spec.precision = precision;
+  spread(spec, ranks);
+  const JobResult result = train(spec, 6);
+  REQUIRE(result.failures.empty());
+  double error = 0;
+  for (std::size_t k = 0; k < 6; ++k) error = std::max(error, std::abs(result.steps[k].loss - exact.steps[k].loss));
+  return error;
+}
+
+TEST_CASE("narrower types stay near: fp32 to 1e-5, bf16 with fp32 master parameters to four roundings of the loss") {
+  constexpr hw::Dtype kBf16 = hw::Dtype::bf16, kFp32 = hw::Dtype::fp32;
+  CHECK(loss_error({kFp32, kFp32, kFp32}, 1) < 1e-5);
+  CHECK(loss_error({kFp32, kFp32, kFp32}, 4) < 1e-5);
+  const double bf16 = loss_error({kBf16, kFp32, kFp32}, 2);
+  CHECK(bf16 < 4.3 * 0x1p-7);  // the loss is 4.3, a rounding 2^-9 of it
+  CHECK(bf16 > 1e-6);          // it is bf16
+}
+
+TEST_CASE("a loss that is not a number ends the job on all ranks, with one line per cause") {
+  program::StepSpec spec = tiny_llama();
+  spread(spec, 4);
+  JobSettings settings = closed_form(spec);
+  settings.training.hyper.learning_rate = 1e300;
+  const JobResult result = train_on_host(program::build_program(spec, 5), settings);
+  REQUIRE_FALSE(result.failures.empty());
+  for (const std::string& cause : result.failures) {
+    CAPTURE(cause);
+    CHECK(cause.starts_with("rank "));
+    CHECK(cause.find("the loss is not a finite number in step") != std::string::npos);
+    CHECK(cause.find('\n') == std::string::npos);
+  }
+  CHECK_FALSE(result.out_of_memory);
+}
+
+TEST_CASE("a pool that is too small ends the job as out of memory, with what asked") {
+  const program::StepSpec spec = tiny_llama();
+  JobSettings settings = closed_form(spec);
+  settings.memory.pool_bytes = 3 << 20;
+  const JobResult result = train_on_host(program::build_program(spec, 2), settings);
+  CHECK(result.out_of_memory);
+  REQUIRE(result.failures.size() == 1);
+  CHECK(result.failures.front().starts_with("rank 0: out of memory: no room for \""));
+}
+
+TEST_CASE("the trace of a run: every step, kernels of all streams, memory that comes back to where it was") {
+  program::StepSpec spec = tiny_llama();
+  spread(spec, 2);
+  const JobResult result = train(spec, 3);
+  REQUIRE(result.failures.empty());
+  CHECK(result.trace.world_size == 2);
+  REQUIRE(result.trace.steps.size() == 3);
+  const auto& slices = result.trace.ranks[0].slices;
+  const auto count = [&](trace::Category category) {
+    return std::count_if(slices.begin(), slices.end(), [&](const trace::Slice& s) { return s.category == category; });
+  };
+  CHECK(count(trace::Category::collective) == 3 * 12);  // gathers of the root and three blocks, the blocks once more, four reduce-scatters, one norm
+  CHECK(count(trace::Category::kernel) > 3 * 100);
+  for (const trace::Slice& s : slices) CHECK(s.end >= s.begin);
+  CHECK(result.trace.steps[2].device_end > result.trace.steps[1].device_end);
+  CHECK(result.memory.allocated > 0);
+}
+
 }  // namespace
 }  // namespace stepcast::real

@@ -12,17 +12,20 @@ namespace {
 constexpr double kBase = 10000;
 constexpr std::int64_t kQueries = 64;  // of a block
 
-/// Cosines, then sines, by position and half of the head.
-template <class S>
-void angles(const program::Attributes& at, S* cosines, S* sines) {
-  const std::int64_t half = at.head_dim / 2;
+/// Made anew when the length or the head differs from the last ones.
+const Angles& angles(const Arguments& a) {
+  Angles& known = a.scratch.angles;
+  const std::int64_t length = a.at().seq_len, half = a.at().head_dim / 2;
+  if (known.seq_len == length && known.head_dim == a.at().head_dim) return known;
+  known = {length, a.at().head_dim, std::vector<double>(static_cast<std::size_t>(length * half)), std::vector<double>(static_cast<std::size_t>(length * half))};
   for (std::int64_t j = 0; j < half; ++j) {
-    const double rate = std::pow(kBase, -2.0 * static_cast<double>(j) / static_cast<double>(at.head_dim));
-    for (std::int64_t t = 0; t < at.seq_len; ++t) {
-      cosines[t * half + j] = static_cast<S>(std::cos(static_cast<double>(t) * rate));
-      sines[t * half + j] = static_cast<S>(at.factor * std::sin(static_cast<double>(t) * rate));
+    const double rate = std::pow(kBase, -2.0 * static_cast<double>(j) / static_cast<double>(a.at().head_dim));
+    for (std::int64_t t = 0; t < length; ++t) {
+      known.cosines[static_cast<std::size_t>(t * half + j)] = std::cos(static_cast<double>(t) * rate);
+      known.sines[static_cast<std::size_t>(t * half + j)] = std::sin(static_cast<double>(t) * rate);
     }
   }
+  return known;
 }
 
 template <class T>
@@ -30,17 +33,17 @@ void rotate(const Arguments& a) {
   using S = Sum<T>;
   const program::Attributes& at = a.at();
   const std::int64_t half = at.head_dim / 2, width = at.all_heads * at.head_dim, turned = at.heads * at.head_dim;
-  S *cosines = a.scratch.get<S>(0, at.seq_len * half), *sines = a.scratch.get<S>(1, at.seq_len * half);
-  angles(at, cosines, sines);
+  const Angles& table = angles(a);
+  const auto direction = static_cast<S>(at.factor);
   for (std::int64_t row = 0; row < at.rows; ++row) {
     const T* x = a.pointer<T>(0) + row * width;
     T* out = a.pointer<T>(1) + row * width;
-    const S *cosine = cosines + row % at.seq_len * half, *sine = sines + row % at.seq_len * half;
+    const double *cosine = table.cosines.data() + row % at.seq_len * half, *sine = table.sines.data() + row % at.seq_len * half;
     for (std::int64_t head = 0; head < turned; head += at.head_dim) {
-      for (std::int64_t j = head; j < head + half; ++j) {
-        const S first = S(x[j]), second = S(x[j + half]), c = cosine[j - head], s = sine[j - head];
-        out[j] = static_cast<T>(first * c - second * s);
-        out[j + half] = static_cast<T>(second * c + first * s);
+      for (std::int64_t j = 0; j < half; ++j) {
+        const S first = S(x[head + j]), second = S(x[head + j + half]), c = static_cast<S>(cosine[j]), s = direction * static_cast<S>(sine[j]);
+        out[head + j] = static_cast<T>(first * c - second * s);
+        out[head + j + half] = static_cast<T>(second * c + first * s);
       }
     }
     std::copy(x + turned, x + width, out + turned);

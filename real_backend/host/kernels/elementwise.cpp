@@ -58,11 +58,6 @@ void scale(const Arguments& a) {
 
 namespace {
 
-template <class S>
-S sigmoid(S x) {
-  return S(1) / (S(1) + std::exp(-x));
-}
-
 /// x Phi(x), and its derivative: the exact GELU (Hendrycks and Gimpel, 2016).
 template <class S>
 S gelu_of(S x) {
@@ -74,16 +69,32 @@ S gelu_slope(S x) {
   return S(0.5) * (S(1) + std::erf(x / std::numbers::sqrt2_v<S>)) + x * density;
 }
 
+/// activation(x) into `value`, and its derivative into `slope`.
 template <class S>
-struct Slope {
-  S value, slope;
-};
+void activate(program::Activation activation, const Array<S>& x, Array<S>& value, Array<S>& slope) {
+  if (activation == program::Activation::gelu) {
+    value = x.unaryExpr([](S v) { return gelu_of(v); });
+    slope = x.unaryExpr([](S v) { return gelu_slope(v); });
+    return;
+  }
+  slope = S(1) / (S(1) + (-x).exp());
+  value = x * slope;
+  slope = slope * (S(1) + x - value);
+}
 
-template <class S>
-Slope<S> activate(program::Activation activation, S x) {
-  if (activation == program::Activation::gelu) return {gelu_of(x), gelu_slope(x)};
-  const S s = sigmoid(x);
-  return {x * s, s * (S(1) + x * (S(1) - s))};
+/// f(row, ...) with a row's gate widened, and room for two more rows.
+template <class S, class F>
+void for_gates(const Arguments& a, F f) {
+  const std::int64_t columns = a.at().columns;
+  const auto room = [&](std::size_t place) { return Array<S>(a.scratch.get<S>(place, columns), columns); };
+  Array<S> gate = room(0), value = room(1), slope = room(2);
+  for (std::int64_t row = 0; row < a.at().rows; ++row) f(row, gate, value, slope);
+}
+
+/// `columns` elements of a row from tensors with rows of `stride`.
+template <class T>
+Array<T> line(const Arguments& a, std::size_t part, std::int64_t row, std::int64_t stride) {
+  return Array<T>(a.pointer<T>(part) + row * stride, a.at().columns);
 }
 
 }  // namespace
@@ -93,15 +104,11 @@ void gated(const Arguments& a) {
   with_type(a.dtype(0), [&]<class T>(Type<T>) {
     using S = Sum<T>;
     const program::Attributes& at = a.at();
-    for (std::int64_t row = 0; row < at.rows; ++row) {
-      const T *gate = a.pointer<T>(0) + row * at.stride, *up = a.pointer<T>(1) + row * at.stride;
-      T* out = a.pointer<T>(2) + row * at.columns;
-      if (at.activation == program::Activation::silu) {
-        for (std::int64_t i = 0; i < at.columns; ++i) out[i] = static_cast<T>(S(gate[i]) * sigmoid(S(gate[i])) * S(up[i]));
-      } else {
-        for (std::int64_t i = 0; i < at.columns; ++i) out[i] = static_cast<T>(gelu_of(S(gate[i])) * S(up[i]));
-      }
-    }
+    for_gates<S>(a, [&](std::int64_t row, Array<S>& gate, Array<S>& value, Array<S>& slope) {
+      gate = line<T>(a, 0, row, at.stride).template cast<S>();
+      activate(at.activation, gate, value, slope);
+      line<T>(a, 2, row, at.columns) = (value * line<T>(a, 1, row, at.stride).template cast<S>()).template cast<T>();
+    });
   });
 }
 
@@ -109,15 +116,13 @@ void gated_backward(const Arguments& a) {
   with_type(a.dtype(0), [&]<class T>(Type<T>) {
     using S = Sum<T>;
     const program::Attributes& at = a.at();
-    for (std::int64_t row = 0; row < at.rows; ++row) {
-      const T *d = a.pointer<T>(0) + row * at.columns, *gate = a.pointer<T>(1) + row * at.stride, *up = a.pointer<T>(2) + row * at.stride;
-      T *d_gate = a.pointer<T>(3) + row * at.stride, *d_up = a.pointer<T>(4) + row * at.stride;
-      for (std::int64_t i = 0; i < at.columns; ++i) {
-        const Slope<S> f = activate(at.activation, S(gate[i]));
-        d_gate[i] = static_cast<T>(S(d[i]) * S(up[i]) * f.slope);
-        d_up[i] = static_cast<T>(S(d[i]) * f.value);
-      }
-    }
+    for_gates<S>(a, [&](std::int64_t row, Array<S>& gate, Array<S>& value, Array<S>& slope) {
+      gate = line<T>(a, 1, row, at.stride).template cast<S>();
+      activate(at.activation, gate, value, slope);
+      const auto d = line<T>(a, 0, row, at.columns).template cast<S>();
+      line<T>(a, 3, row, at.stride) = (d * line<T>(a, 2, row, at.stride).template cast<S>() * slope).template cast<T>();
+      line<T>(a, 4, row, at.stride) = (d * value).template cast<T>();
+    });
   });
 }
 

@@ -19,6 +19,12 @@ struct Environment {
   std::int32_t rank = 0;
 };
 
+/// Cosines, then sines, of rotary positions, by position and half of the head.
+struct Angles {
+  std::int64_t seq_len = 0, head_dim = 0;
+  std::vector<double> cosines, sines;
+};
+
 /// Memory that a stream's kernels use one after the other; grows to what the largest needs.
 class Scratch {
  public:
@@ -31,6 +37,8 @@ class Scratch {
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
     return reinterpret_cast<T*>((address + kAlignment - 1) / kAlignment * kAlignment);
   }
+
+  Angles angles;  // of the last length and head that were asked for
 
  private:
   static constexpr std::size_t kAlignment = 64;

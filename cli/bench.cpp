@@ -1,0 +1,102 @@
+// `stepcast bench`: measures the operations that programs are made of, and writes the measurement file that `calibrate` reads. docs/measurement_file.md,
+// docs/real_backend.md; test: tests/golden/train_cli_test.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/bench/rows.hpp"
+#include "cli/command.hpp"
+#include "cli/load.hpp"
+#include "cli/output_folder.hpp"
+#include "cli/progress.hpp"
+#include "cli/train/host_machine.hpp"
+#include "hw_models/input_error.hpp"
+#include "program/build.hpp"
+#include "scenarios/names.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+struct Options {
+  ScenarioChoice choice;
+  std::string device = "host", dtype = "fp32", out;
+  std::vector<std::int32_t> ranks = {2};
+  double seconds = 0.5;
+  bool force = false;
+};
+
+hw::Dtype dtype_of(const std::string& name) {
+  for (const hw::Dtype dtype : {hw::Dtype::fp64, hw::Dtype::fp32, hw::Dtype::bf16}) {
+    if (name == hw::name(dtype)) return dtype;
+  }
+  throw InputError("command line", "", "--dtype: \"" + name + "\" is unknown", "one of fp64, fp32, bf16");
+}
+
+/// Of a scenario exactly what a step runs; otherwise the sweep.
+BenchPlan plan_of(const Options& options) {
+  BenchPlan plan;
+  plan.effort.seconds = options.seconds;
+  if (options.choice.scenario.empty() && options.choice.model.empty()) {
+    const hw::Dtype dtype = dtype_of(options.dtype);
+    plan.kernels = real::bench::sweep(dtype);
+    for (const std::int32_t ranks : options.ranks) add_collectives(dtype, ranks, plan);
+    return plan;
+  }
+  ScenarioChoice choice = options.choice;
+  choice.changes.sets.emplace_back("/kernels/set=native");
+  const Loaded loaded = load(choice);
+  const program::Program program = program::build_program(scenarios::step_spec(loaded.scenario), 1);
+  plan.kernels = real::bench::kernels_of(program);
+  add_collectives(program, plan);
+  return plan;
+}
+
+/// The folder of the file, and the file in it.
+struct Place {
+  explicit Place(const Options& options)
+      : path(options.out), out(path.has_parent_path() ? path.parent_path() : ".", {path.filename().string()}, options.force) {}
+  std::filesystem::path path;
+  OutputFolder out;
+};
+
+Exit run(const Options& options) {
+  const BenchPlan plan = plan_of(options);
+  std::optional<Place> place;
+  if (!options.out.empty()) place.emplace(options);
+  nlohmann::ordered_json file = {{"schema", "stepcast.bench/1"}};
+  const HostMachine machine = host_machine();
+  file["machine"] = {{"gpu", machine.processor}, {"gpus", 1}, {"threads", machine.threads}, {"memory_bytes", machine.memory_bytes}};
+  file["rows"] = measure(plan, progress("bench", points(plan)));
+  const std::string text = file.dump(1) + "\n";
+  if (!place) {
+    print(text);
+    return Exit::ok;
+  }
+  place->out.stage(place->path.filename().string(), text);
+  place->out.publish();
+  return Exit::ok;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();  // shared with the callback, which CLI11 copies
+  CLI::App* command = app.add_subcommand("bench", "Measure kernels, launches and collectives of this machine");
+  options->choice.add_to(*command);
+  command->add_option("--device", options->device, "What to measure: host, the processors of this machine")
+      ->type_name("DEVICE")
+      ->check(CLI::IsMember({"host"}));
+  command->add_option("--dtype", options->dtype, "Type of the sweep: fp32, fp64 or bf16")->type_name("TYPE");
+  command->add_option("--ranks", options->ranks, "Ranks of the sweep's collectives, one or more")->type_name("N")->check(CLI::Range(2, 64));
+  command->add_option("--seconds", options->seconds, "Longest time for one point")->type_name("SECONDS")->check(CLI::Range(0.01, 600.0));
+  command->add_option("--out", options->out, "Write the measurement file here instead of to standard output")->type_name("FILE");
+  command->add_flag("--force", options->force, "With --out: replace a file that is there");
+  command->footer("Examples:\n  stepcast bench --out host.json\n  stepcast bench tiny.json --out tiny-shapes.json\n  stepcast calibrate host.json --help");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,127 @@
+// See run.hpp.
+#include "cli/train/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/report/report.hpp"
+#include "cli/report/table.hpp"
+#include "cli/report/text.hpp"
+#include "cli/train/host_machine.hpp"
+#include "hw_models/input_error.hpp"
+#include "program/build.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+constexpr const char* kTrainSchema = "stepcast.train/1";
+
+/// A rank's share of the machine's memory, unless the scenario says how much a device has.
+std::int64_t pool_bytes(const scenarios::Scenario& scenario) {
+  const double fraction = scenario.allocator.memory_fraction.value_or(1);
+  const std::int64_t device = scenario.allocator.device_memory.value_or(host_machine().memory_bytes / scenarios::ranks(scenario));
+  return static_cast<std::int64_t>(fraction * static_cast<double>(device));
+}
+
+real::JobSettings settings_of(const scenarios::Scenario& scenario, const TrainOptions& options) {
+  real::JobSettings settings;
+  settings.training.source = options.closed_form ? real::Source::closed_form : real::Source::seeded;
+  settings.training.seed = static_cast<std::uint64_t>(scenario.run.seed);
+  settings.training.vocab = scenario.model.vocab;
+  settings.training.seq_len = scenario.batch.seq_len;
+  settings.training.micro_batch = scenario.batch.micro_batch;
+  settings.training.ranks = scenarios::ranks(scenario);
+  settings.memory.allocator.max_split_size = scenario.allocator.max_split_size;
+  settings.memory.allocator.roundup_power2_divisions = scenario.allocator.roundup_power2_divisions;
+  settings.memory.allocator.expandable_segments = scenario.allocator.expandable_segments;
+  settings.memory.pool_bytes = pool_bytes(scenario);
+  settings.deadline_s = options.deadline_s;
+  return settings;
+}
+
+/// The trace keeps the last steps, as a profiler would.
+void keep_active_steps(const scenarios::Scenario& scenario, trace::Trace& trace) {
+  const auto first = static_cast<std::uint16_t>(scenario.run.steps - scenario.run.active);
+  const SimTime begin = trace.steps[first].host_begin;
+  trace.first_recorded_step = first;
+  std::erase_if(trace.ranks[0].slices, [&](const trace::Slice& slice) { return slice.step < first; });
+  std::erase_if(trace.ranks[0].memory, [&](const trace::MemorySample& sample) { return sample.time < begin; });
+}
+
+/// What the run left, in the form of a simulation's result.
+sim::Result result_of(const scenarios::Scenario& scenario, real::JobResult& job) {
+  sim::Result result;
+  if (!job.failures.empty()) {
+    result.outcome = sim::Outcome::out_of_memory;
+    return result;
+  }
+  result.trace = std::move(job.trace);
+  result.trace.device_name = host_machine().processor;
+  result.trace.device_memory_bytes = pool_bytes(scenario);
+  for (const trace::StepMark& step : result.trace.steps) result.step_end.push_back(step.device_end);
+  keep_active_steps(scenario, result.trace);
+  result.memory = job.memory.statistics;
+  result.peak_allocated = job.memory.allocated;
+  result.peak_active = job.memory.active;
+  result.peak_reserved = job.memory.reserved;
+  result.peak_by_owner = job.memory.by_owner;
+  return result;
+}
+
+/// Steps differ, so times are means over the traced ones, with percentiles beside them.
+void fill_report(const scenarios::Scenario& scenario, Prediction& measured) {
+  measured.report = make_report(scenario, measured.program, measured.result, nullptr, true);
+  Report& report = measured.report;
+  report.scenario.device = "this machine, " + host_machine().processor;
+  report.memory_limit_bytes = pool_bytes(scenario);
+}
+
+}  // namespace
+
+Trained train(const scenarios::Scenario& scenario, const TrainOptions& options) {
+  if (scenario.fixed_costs) throw InputError(scenario.name, "/fixed_costs", "has no kernels that could be run", "leave it out");
+  Trained trained;
+  trained.measured.scenario = scenario;
+  trained.measured.program = program::build_program(scenarios::step_spec(scenario), scenario.run.steps);
+  real::JobResult job = real::train_on_host(trained.measured.program, settings_of(scenario, options));
+  trained.failures = job.failures;
+  trained.steps = job.steps;
+  trained.parameters = job.parameters;
+  trained.measured.result = result_of(scenario, job);
+  if (trained.failures.empty()) fill_report(scenario, trained.measured);
+  else trained.measured.report.outcome = job.out_of_memory ? "out_of_memory" : "failed";
+  return trained;
+}
+
+std::string to_text(const Trained& trained) {
+  std::string text;
+  for (std::size_t i = 0; i < trained.steps.size(); ++i) {
+    const real::StepMetrics& step = trained.steps[i];
+    const std::string norm = std::isnan(step.grad_norm) ? "" : fmt::format("  gradient norm {:.12g}", step.grad_norm);
+    text += fmt::format("step {}  loss {:.12g}{}  {}\n", i, step.loss, norm, time_text(trained.measured.report.step_times_s[i]));
+  }
+  return text + "\n" + to_text(trained.measured.report);
+}
+
+nlohmann::ordered_json to_json(const Trained& trained) {
+  nlohmann::ordered_json json = json_of(trained.measured);
+  json["schema"] = kTrainSchema;
+  const HostMachine machine = host_machine();
+  json["machine"] = {{"device", "host"}, {"host", machine.processor}, {"threads", machine.threads}, {"memory_bytes", machine.memory_bytes}};
+  json["training"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < trained.steps.size(); ++i) {
+    const real::StepMetrics& step = trained.steps[i];
+    nlohmann::ordered_json row = {{"step", i}, {"loss", step.loss}, {"grad_norm", nullptr}, {"step_time_s", trained.measured.report.step_times_s[i]}};
+    if (!std::isnan(step.grad_norm)) row["grad_norm"] = step.grad_norm;
+    json["training"].push_back(std::move(row));
+  }
+  json["final_parameters"] = nlohmann::ordered_json::object();
+  for (const real::ParameterSummary& p : trained.parameters) json["final_parameters"][p.name] = {{"sum", p.sum}, {"norm", p.norm}};
+  return json;
+}
+
+}  // namespace stepcast::cli

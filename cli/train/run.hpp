@@ -1,0 +1,33 @@
+// A scenario run for real on this machine, and its result in the form of a forecast's. docs/real_backend.md; test: tests/unit/train_command_test.cpp.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/predict.hpp"
+#include "real_backend/train.hpp"
+#include "scenarios/scenario.hpp"
+
+namespace stepcast::cli {
+
+struct TrainOptions {
+  bool closed_form = false;
+  double deadline_s = 60;
+};
+
+struct Trained {
+  Prediction measured;  // scenario, program, trace and report of the real run
+  std::vector<real::StepMetrics> steps;
+  std::vector<real::ParameterSummary> parameters;
+  std::vector<std::string> failures;  // causes; nothing else is filled in but the outcome
+};
+
+/// The scenario must have native kernels. Throws InputError.
+Trained train(const scenarios::Scenario& scenario, const TrainOptions& options);
+
+/// One line per step, and the report.
+std::string to_text(const Trained& trained);
+nlohmann::ordered_json to_json(const Trained& trained);
+
+}  // namespace stepcast::cli
