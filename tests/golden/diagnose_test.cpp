@@ -73,6 +73,8 @@ TEST_CASE("a trace that run wrote can be read again") {
   CHECK(rank["devices"]["0"]["compute_us"] > 0);
   CHECK(rank["devices"]["0"]["comm_by_type"]["allgather"]["count"] > 0);
   CHECK_FALSE(rank["steps"].empty());
+  CHECK(rank["devices"]["0"]["kernel_classes"]["gemm"]["count"] > 0);
+  CHECK(rank["devices"]["0"]["collectives"][0]["bus_bytes_per_s"] > 1e9);
 }
 
 TEST_CASE("what is no profile is exit code 2 and one line") {

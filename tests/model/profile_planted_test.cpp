@@ -2,6 +2,7 @@
 // At least 95 % of the gap time has the planted cause, and the finding that names it comes first. docs/diagnose.md, "How well it is checked".
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -96,5 +97,28 @@ TEST_CASE("planted: all-gathers that nothing prefetches, on slow links") {
            {Cause::device_wait_comm, Cause::host_sync_on_comm},
            "serialised_all_gathers",
            "exposed_communication"});
+  }
+}
+
+TEST_CASE("the forecast gain of a planted cause is what the simulator gains without it") {
+  struct Pair {
+    std::vector<std::string> with, without;
+    std::string finding;
+  };
+  const std::vector<Pair> pairs = {
+      {alone({"/loader/workers=0", "/loader/batch_time=900 ms"}), alone({}), "starved_data_loader"},
+      {alone({"/loader/workers=1", "/loader/batch_time=2 s"}), alone({}), "starved_data_loader"},
+      {alone({"/batch/seq_len=128", "/host/gc_period=310 ms", "/host/gc_pause=300 ms"}), alone({"/batch/seq_len=128"}), "host_paused_outside_torch"},
+      {alone({"/allocator/device_memory=24 GiB"}), alone({"/allocator/device_memory=60 GiB"}), "allocator_thrash"}};
+  for (const Pair& pair : pairs) {
+    const profile::RankDiagnosis slow = diagnosis_of(pair.with), fast = diagnosis_of(pair.without);
+    const auto length = [](const profile::RankDiagnosis& rank) { return profile::microseconds(rank.devices.at(0).whole_window.span); };
+    const double gained = 1 - length(fast) / length(slow);
+    const auto findings = profile::findings_of(slow);
+    REQUIRE(!findings.empty());
+    REQUIRE(findings[0].name == pair.finding);
+    REQUIRE(findings[0].forecast);
+    MESSAGE(pair.finding << ": forecast " << *findings[0].forecast << ", simulated " << gained << ", bound " << findings[0].upper_bound);
+    CHECK(std::fabs(*findings[0].forecast - gained) < 0.02);
   }
 }

@@ -90,8 +90,8 @@ TEST_CASE("odd times: strings, nanoseconds, negative, missing, not a number") {
   const Profile negative = one(R"("ts":5,"dur":-2)");
   CHECK(negative.device_ops.at(0).end == Time(5000));
   CHECK(oddity(negative, "negative_durations") == 1);
-  for (const char* missing :
-       {R"("ts":5)", R"("dur":5)", R"("ts":NaN,"dur":1)", R"("ts":1,"dur":Infinity)", R"("ts":null,"dur":1)", R"("ts":1,"dur":99999999999999999999)"}) {
+  for (const char* missing : {R"("ts":5)", R"("dur":5)", R"("ts":NaN,"dur":1)", R"("ts":1,"dur":Infinity)", R"("ts":null,"dur":1)",
+                              R"("ts":1,"dur":99999999999999999999)", R"("ts":9e15,"dur":1)", R"("ts":1,"dur":2e12)"}) {
     const Profile p = one(missing);
     CHECK_MESSAGE(p.device_ops.empty(), missing);
     CHECK(oddity(p, "X_events_without_ts_or_dur") == 1);

@@ -2,6 +2,7 @@
 #include "trace/profile/builder.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace stepcast::trace::profile {
 
@@ -70,8 +71,8 @@ bool Builder::read_when(const RawEvent& event, When& when) {
     if (length) length = *length / 1000;
     note("times_in_nanoseconds");
   }
-  constexpr std::int64_t kFar = std::int64_t{1} << 62;
-  if (!begin || !length || *begin > kFar || *begin < -kFar || *length > kFar) return note("X_events_without_ts_or_dur"), false;
+  if (!begin || !length || *begin > kLatest || *begin < kEarliest || *length > kLongest || *length < -kLongest)
+    return note("X_events_without_ts_or_dur"), false;
   if (event.begin.kind == Value::Kind::string) note("ts_given_as_string");
   if (*length < 0) {
     note("negative_durations");
@@ -130,6 +131,7 @@ void Builder::device_op(const RawEvent& event, const When& when, DeviceKind kind
   op.stream = stream_of(event);
   op.stream_given = has(event.arguments.stream);
   op.correlation = integer_or_none(event.arguments.correlation);
+  op.external_id = integer_or_none(event.arguments.external_id);
   op.kind = kind == DeviceKind::compute && communicates(op.name) ? DeviceKind::communication : kind;
   if (op.kind == DeviceKind::communication) op.collective = collective_of(event.arguments);
   if (kind != DeviceKind::other && op.begin == op.end) note("zero_dur_device_events");
@@ -157,7 +159,8 @@ void Builder::memory_event(const RawEvent& event) {
   const RawArguments& a = event.arguments;
   const auto time = thousandths_of(event.begin);
   const auto bytes = integer_of(a.bytes), type = integer_of(a.device_type), id = integer_of(a.device_id);
-  if (!time || !bytes || !type || !id) return note("memory_events_without_time_bytes_or_device");
+  const bool usable = time && bytes && type && id && *time >= kEarliest && *time <= kLatest && std::abs(*bytes / 2) <= kLargestBytes / 2;
+  if (!usable) return note("memory_events_without_time_bytes_or_device");
   profile_.memory.push_back({Time(*time), *bytes, *type, *id, integer_or_none(a.total_allocated), integer_or_none(a.total_reserved), has(a.address)});
 }
 

@@ -166,6 +166,7 @@ DeviceMetrics metrics_of(const Profile& profile, std::uint32_t device, const Ops
   m.launches = launches_of(profile, ops);
   m.queues = queues_of(profile, ops);
   m.gaps = find_gaps(profile, device);
+  m.rates = rates_of(profile, device);
   return m;
 }
 

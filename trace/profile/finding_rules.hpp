@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trace/profile/findings.hpp"
+#include "trace/profile/what_if.hpp"
 
 namespace stepcast::trace::profile {
 
@@ -13,6 +14,8 @@ struct Scene {
   [[nodiscard]] Time window() const { return device.whole_window.span; }
   [[nodiscard]] double share(Time time) const;
   [[nodiscard]] CauseSum gaps(Cause cause) const;
+  /// Share of the window by which the device's replay is shorter with the change. `cut`: in any order.
+  [[nodiscard]] double gain_without(Spans cut, bool synchronisations_too = false) const;
   [[nodiscard]] Time gap_total() const { return device.gaps ? device.gaps->total : Time{}; }
 };
 

@@ -34,6 +34,11 @@ double Scene::share(Time time) const { return ratio(time, window()); }
 
 CauseSum Scene::gaps(Cause cause) const { return device.gaps ? device.gaps->by_cause[static_cast<std::size_t>(cause)] : CauseSum{}; }
 
+double Scene::gain_without(Spans cut, bool synchronisations_too) const {
+  const Time span = replayed_span(rank.profile, device.device, {interval_sets::merge(std::move(cut)), synchronisations_too});
+  return 1 - ratio(span, window());
+}
+
 std::string milliseconds_text(Time time) {
   return time < std::chrono::microseconds(100) ? fmt::format("{:.1f} us", microseconds(time)) : fmt::format("{:.1f} ms", microseconds(time) / 1000);
 }
@@ -49,6 +54,7 @@ std::vector<Finding> findings_of(const RankDiagnosis& rank) {
     find_communication_causes(scene, found);
     find_kernel_causes(scene, found);
     for (Finding& f : found) {
+      if (f.forecast && f.upper_bound > 0) f.forecast = std::min(*f.forecast, f.upper_bound);  // it may leave out more host time than lay in gaps
       f.where = rank.profile.label + ", device " + rank.profile.devices[device.device];
       all.push_back(std::move(f));
     }

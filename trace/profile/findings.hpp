@@ -2,6 +2,7 @@
 // Rules and thresholds: docs/diagnose.md, "Findings". Tests: tests/unit/profile_findings_test.cpp, tests/model/profile_findings_test.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Finding {
   double upper_bound = 0;   // share of the window that would be gone if the cause were; 0 where no bound is known
   std::vector<std::string> evidence;
   std::string advice;
+  std::optional<double> forecast = {};  // share of the window that the replay without the cause is shorter; host causes have one
 };
 
 /// Findings of one rank, largest share first.

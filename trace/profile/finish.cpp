@@ -1,5 +1,6 @@
 // The end of reading: order by time, checks over the whole file, headers. Test: tests/unit/profile_reader_test.cpp.
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -20,7 +21,9 @@ void order(std::vector<Item>& items, When when) {
 
 std::optional<std::int64_t> integer_at(const Json& object, const char* key) {
   const auto at = object.is_object() ? object.find(key) : object.end();
-  return at != object.end() && at->is_number() ? std::optional(at->get<std::int64_t>()) : std::nullopt;
+  if (at == object.end() || !at->is_number_integer()) return {};
+  if (at->is_number_unsigned() && at->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return {};
+  return at->get<std::int64_t>();
 }
 
 std::string string_at(const Json& object, const char* key) {
@@ -32,7 +35,10 @@ std::string string_at(const Json& object, const char* key) {
 
 void Builder::header(std::string_view key, const Value& value) {
   Header& header = profile_.header;
-  if (key == "baseTimeNanoseconds") header.base_time_ns = integer_of(value);
+  if (key == "baseTimeNanoseconds") {
+    header.base_time_ns = integer_of(value);
+    if (header.base_time_ns && (*header.base_time_ns < 0 || *header.base_time_ns > kLatest)) header.base_time_ns.reset(), note("base_time_out_of_range");
+  }
   if (key != "distributedInfo" && key != "deviceProperties") return;
   const Json json = Json::parse(value.text.begin(), value.text.end(), nullptr, false);
   if (json.is_discarded()) return note("broken_headers");

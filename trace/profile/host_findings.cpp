@@ -13,6 +13,7 @@ namespace {
 constexpr double kWorthwhile = 0.03;   // of the window; below it no finding is reported
 constexpr double kLaunchBound = 0.08;  // some launch-bound gaps are in every eager profile
 constexpr Time kWarmUpCall = std::chrono::milliseconds(50);
+constexpr Time kCopyItself = std::chrono::microseconds(10);  // what an asynchronous copy costs the host
 constexpr Time kTinyCopy = std::chrono::microseconds(10);
 constexpr std::size_t kManyReads = 20;
 
@@ -24,6 +25,32 @@ std::string gaps_text(const Scene& scene, const CauseSum& sum, const char* what)
 double confidence_of(const Scene& scene, Time part) {
   const Time all = scene.gap_total();
   return all.count() == 0 ? 0.5 : 0.5 + 0.45 * static_cast<double>(part.count()) / static_cast<double>(all.count());
+}
+
+/// Host calls of one kind, but for the first `kept` of each.
+Spans calls_of(const Profile& p, CallKind kind, Time kept = {}) {
+  Spans spans;
+  for (const HostCall& call : p.host_calls) {
+    if (call.runtime && call.end - call.begin > kept && kind_of_call(p.names[call.name]) == kind) spans.push_back({call.begin + kept, call.end});
+  }
+  return spans;
+}
+
+Spans loader_ranges(const Profile& p) {
+  Spans spans;
+  for (const HostOp& op : p.host_ops) {
+    if (is_data_loader(p.names[op.name])) spans.push_back({op.begin, op.end});
+  }
+  return spans;
+}
+
+/// From the begin of each gap of a cause to the launch that ended it.
+Spans host_time_of(const Scene& scene, Cause cause) {
+  Spans spans;
+  for (const IdleGap& gap : scene.device.gaps->gaps) {
+    if (gap.cause == cause && gap.launch && gap.launch->begin > gap.time.begin) spans.push_back({gap.time.begin, gap.launch->begin});
+  }
+  return spans;
 }
 
 void data_loader(const Scene& scene, std::vector<Finding>& out) {
@@ -40,7 +67,8 @@ void data_loader(const Scene& scene, std::vector<Finding>& out) {
        {gaps_text(scene, sum, "began while the host waited in the data loader"),
         fmt::format("{} calls of the data loader take {}, the longest {}", calls.count, milliseconds_text(calls.total), milliseconds_text(calls.max))},
        "raise DataLoader num_workers and prefetch_factor, keep persistent_workers=True, move decoding and augmentation off the training process or to the "
-       "device"});
+       "device",
+       scene.gain_without(loader_ranges(scene.rank.profile))});
 }
 
 void allocator(const Scene& scene, std::vector<Finding>& out) {
@@ -58,6 +86,7 @@ void allocator(const Scene& scene, std::vector<Finding>& out) {
   f.advice =
       "leave the caching allocator on, free memory so that it stops returning segments (smaller batch, recomputation, no empty_cache in the loop), or set "
       "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+  f.forecast = scene.gain_without(calls_of(scene.rank.profile, CallKind::allocator));
   out.push_back(std::move(f));
 }
 
@@ -97,7 +126,8 @@ void outside(const Scene& scene, std::vector<Finding>& out) {
                  {gaps_text(scene, sum, "in which the host ran neither an operator nor a runtime call")},
                  "look for Python between the operators (logging, metrics, sleep, garbage collection: gc.freeze and gc.disable), other processes on the cores, "
                  "and CPU limits; record with "
-                 "with_stack=True to see what ran"});
+                 "with_stack=True to see what ran",
+                 scene.gain_without(host_time_of(scene, Cause::host_outside_torch_ops))});
 }
 
 void copies(const Scene& scene, std::vector<Finding>& out) {
@@ -114,7 +144,8 @@ void copies(const Scene& scene, std::vector<Finding>& out) {
                  share,
                  share,
                  {gaps_text(scene, sum, "held up by a copy")},
-                 "pin the host's memory (pin_memory=True) and copy with non_blocking=True on a stream of its own, a batch ahead"});
+                 "pin the host's memory (pin_memory=True) and copy with non_blocking=True on a stream of its own, a batch ahead",
+                 scene.gain_without(calls_of(scene.rank.profile, CallKind::copy, kCopyItself), true)});
 }
 
 void synchronisation(const Scene& scene, std::vector<Finding>& out) {
@@ -132,6 +163,7 @@ void synchronisation(const Scene& scene, std::vector<Finding>& out) {
   f.advice =
       "drop torch.cuda.synchronize, .item(), print of tensors and blocking copies from the loop; read losses a step later; FSDP: limit_all_gathers makes the "
       "host wait on purpose";
+  f.forecast = scene.gain_without({}, true);
   out.push_back(std::move(f));
 }
 
@@ -162,7 +194,8 @@ void items(const Scene& scene, std::vector<Finding>& out) {
        0,
        {fmt::format("{} .item() operators and copies of under 10 us from the device take {} of the host's time: each waits for what was launched before", count,
                     milliseconds_text(total))},
-       "keep values on the device and read them together, seldom, and after the next step was launched"});
+       "keep values on the device and read them together, seldom, and after the next step was launched",
+       scene.gain_without(reads_of(scene.rank.profile), true)});
 }
 
 void warm_up(const Scene& scene, std::vector<Finding>& out) {

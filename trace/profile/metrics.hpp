@@ -10,6 +10,7 @@
 #include "trace/profile/device_times.hpp"
 #include "trace/profile/gaps.hpp"
 #include "trace/profile/profile.hpp"
+#include "trace/profile/rates.hpp"
 
 namespace stepcast::trace::profile {
 
@@ -73,6 +74,7 @@ struct DeviceMetrics {
   Launches launches;
   std::map<std::int64_t, Queue> queues;
   std::optional<Gaps> gaps;
+  Rates rates;
 };
 /// In the order of the devices' names.
 std::vector<DeviceMetrics> device_metrics(const Profile& profile);

@@ -22,6 +22,9 @@ using Span = BasicInterval<Time>;
 using Spans = BasicIntervals<Time>;
 using Counts = std::map<std::string, std::int64_t, std::less<>>;
 
+// Nanoseconds. Times up to the year 2043, and events up to 13 days, so that no sum of a readable file can overflow.
+inline constexpr std::int64_t kEarliest = -(std::int64_t{1} << 55), kLatest = std::int64_t{1} << 61, kLongest = std::int64_t{1} << 50;
+inline constexpr std::int64_t kLargestBytes = std::int64_t{1} << 53;
 inline constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
 inline constexpr std::uint32_t kNoIndex = 0xffffffff;
 
@@ -42,7 +45,7 @@ enum class DeviceKind : std::uint8_t { compute, communication, copy, set, other 
 /// An operation on a stream. `other`: a range or a synchronisation that only HolisticTraceAnalysis counts as one.
 struct DeviceOp {
   Time begin{}, end{};
-  std::int64_t correlation = kNone;
+  std::int64_t correlation = kNone, external_id = kNone;
   std::uint32_t name = 0, stream = 0;  // stream: index into Profile::streams
   std::uint32_t collective = kNoIndex;
   DeviceKind kind = DeviceKind::compute;

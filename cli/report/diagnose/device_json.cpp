@@ -181,6 +181,7 @@ Json json_of(const profile::DeviceMetrics& m, const profile::Profile& p) {
   add_queues_and_streams(json, m);
   json["comm_by_type"] = Json::object();
   for (const auto& [type, total] : m.comm_by_type) json["comm_by_type"][type] = json_of(total);
+  json.update(json_of(m.rates));
   json["distinct_device_op_names"] = m.ops.size();
   json["top_device_ops"] = Json::array();
   for (std::size_t i = 0; i < std::min(kOpsShown, m.ops.size()); ++i)

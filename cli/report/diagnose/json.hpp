@@ -12,6 +12,7 @@ namespace stepcast::cli {
 nlohmann::ordered_json json_of(const trace::profile::RankDiagnosis& rank);
 nlohmann::ordered_json json_of(const trace::profile::DeviceMetrics& device, const trace::profile::Profile& profile);
 nlohmann::ordered_json json_of(const trace::profile::Gaps& gaps, const trace::profile::Profile& profile);
+nlohmann::ordered_json json_of(const trace::profile::Rates& rates);
 nlohmann::ordered_json json_of(const trace::profile::HostMetrics& host);
 nlohmann::ordered_json json_of(const trace::profile::HtaMetrics& hta);
 nlohmann::ordered_json json_of(const trace::profile::AcrossRanks& across);

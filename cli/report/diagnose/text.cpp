@@ -81,6 +81,35 @@ std::string collectives_text(const profile::DeviceMetrics& m) {
   return "\n" + table.render();
 }
 
+/// Time by class of kernel, products' FLOP/s, and the bandwidth of the collectives that took longest.
+std::string rates_text(const profile::Rates& rates) {
+  Time all{}, in_products{};
+  double flop = 0;
+  for (const auto& [name, total] : rates.classes) all += total.total;
+  if (all == Time{}) return "";
+  std::vector<std::pair<Time, std::string>> classes;
+  for (const auto& [name, total] : rates.classes) classes.emplace_back(total.total, name);
+  std::sort(classes.rbegin(), classes.rend());
+  std::string text;
+  for (const auto& [time, name] : classes) text += (text.empty() ? "Kernels: " : ", ") + name + " " + percent_text(share(time, all));
+  text = "\n" + wrapped(text, 0);
+  for (const profile::Products& p : rates.products) {
+    flop += p.flop;
+    in_products += p.time;
+  }
+  if (in_products.count() > 0)
+    text += fmt::format("Matrix products with recorded shapes: {} in {}, {:.1f} TFLOP/s\n", flops_text(flop), time_of(in_products),
+                        flop / static_cast<double>(in_products.count()) * 1e-3);
+  for (const profile::CollectiveRate& c : rates.collectives) {
+    const auto bandwidth = c.bus_bandwidth();
+    if (!bandwidth) continue;
+    text += fmt::format("{} of {} over {} ranks: bus bandwidth {:.1f} GB/s (shortest of {})\n", c.type, size_text(c.bytes), c.ranks, *bandwidth * 1e-9,
+                        count_of(c.count));
+    break;
+  }
+  return text;
+}
+
 std::string ops_text(const profile::DeviceMetrics& m) {
   Table table({"time", "share", "count", "operations of the device"}, {3});
   Time all{};
@@ -106,7 +135,7 @@ std::string text_of(const profile::RankDiagnosis& rank) {
     text += fmt::format("\nDevice {}: {} from first to last operation\n", printable(rank.profile.devices[m.device]), time_of(m.whole_window.span));
     text += device_text(m.whole_window);
     if (m.gaps) text += gaps_text(*m.gaps, rank.profile);
-    text += collectives_text(m) + ops_text(m);
+    text += collectives_text(m) + rates_text(m.rates) + ops_text(m);
   }
   return text + oddities_text(rank.profile.oddities);
 }

@@ -1,0 +1,73 @@
+// FLOP, bandwidth and classes, by hand. docs/diagnose.md, "Rates".
+#include <doctest/doctest.h>
+
+#include "support/profile_json.hpp"
+#include "trace/profile/rates.hpp"
+
+using stepcast::test::ProfileJson;
+using namespace stepcast::trace::profile;
+
+TEST_CASE("FLOP of products: 2 m n k, times the batch") {
+  CHECK(flop_of("aten::mm", "[[64, 32], [32, 16]]") == 2.0 * 64 * 32 * 16);
+  CHECK(flop_of("aten::addmm", "[[16], [64, 32], [32, 16], [], []]") == 2.0 * 64 * 32 * 16);
+  CHECK(flop_of("aten::bmm", "[[8, 4, 5], [8, 5, 6]]") == 2.0 * 8 * 4 * 5 * 6);
+  CHECK(flop_of("aten::baddbmm", "[[8, 4, 6], [8, 4, 5], [8, 5, 6]]") == 2.0 * 8 * 4 * 5 * 6);
+  for (const char* wrong : {"", "[]", "[[64, 32]]", "[[64, 32], [31, 16]]", "[[2, 64, 32], [2, 32, 16]]", "[[[64, 32]], 7, [32"})
+    CHECK_FALSE(flop_of("aten::mm", wrong));
+  CHECK_FALSE(flop_of("aten::relu", "[[64, 32], [32, 16]]"));
+}
+
+TEST_CASE("products are linked to their kernels; a call with two kernels counts its FLOP once") {
+  const auto kernel = [](int ts, int dur, int id) {
+    return fmt::format(
+        R"({{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":{},"dur":{},"args":{{"device":0,"stream":7,"correlation":{},"External id":{}}}}})", ts,
+        dur, ts, id);
+  };
+  const Profile p = ProfileJson()
+                        .event("cpu_op", "aten::mm", 0, 5, 1, R"("External id":4,"Input Dims":[[64, 32], [32, 16]])")
+                        .event("cpu_op", "aten::mm", 5, 5, 1, R"("External id":5,"Input Dims":[[64, 32], [32, 16]])")
+                        .raw(kernel(10, 20, 4))
+                        .raw(kernel(40, 5, 4))
+                        .raw(kernel(50, 20, 5))
+                        .raw(kernel(80, 20, 6))
+                        .read();
+  const Rates rates = rates_of(p, 0);
+  REQUIRE(rates.products.size() == 1);
+  CHECK(rates.products[0].calls == 2);
+  CHECK(rates.products[0].flop == 2 * 2.0 * 64 * 32 * 16);
+  CHECK(rates.products[0].time == std::chrono::microseconds(45));
+  CHECK(rates.classes.at("gemm").count == 4);
+}
+
+TEST_CASE("bus bandwidth: nccl-tests' factors on the shortest of a kind") {
+  const auto collective = [](const char* name, int ts, int dur, std::int64_t in, std::int64_t out) {
+    return fmt::format(
+        R"({{"ph":"X","cat":"kernel","name":"{}","pid":0,"tid":20,"ts":{},"dur":{},"args":{{"device":0,"stream":20,"correlation":{},"Collective name":"x","In msg nelems":{},"Out msg nelems":{},"Group size":8,"dtype":"BFloat16"}}}})",
+        name, ts, dur, ts, in, out);
+  };
+  const Profile p = ProfileJson()
+                        .raw(collective("ncclDevKernel_AllGather_RING_LL", 0, 100, 1000000, 8000000))
+                        .raw(collective("ncclDevKernel_AllGather_RING_LL", 200, 300, 1000000, 8000000))
+                        .raw(collective("ncclDevKernel_AllReduce_Sum_bf16", 600, 50, 500000, 500000))
+                        .kernel("gemm", 0, 40, 7, 9)
+                        .read();
+  const Rates rates = rates_of(p, 0);
+  REQUIRE(rates.collectives.size() == 2);
+  CHECK(rates.collectives[0].type == "allgather");
+  CHECK(rates.collectives[0].count == 2);
+  CHECK(rates.collectives[0].bytes == 16e6);
+  CHECK(rates.collectives[0].exposed == std::chrono::microseconds(360));
+  CHECK(*rates.collectives[0].bus_bandwidth() == doctest::Approx(16e6 / 100e-6 * 7 / 8));
+  CHECK(*rates.collectives[1].bus_bandwidth() == doctest::Approx(1e6 / 50e-6 * 2 * 7 / 8));
+  CHECK_FALSE(CollectiveRate{}.bus_bandwidth());
+}
+
+TEST_CASE("classes of kernels") {
+  CHECK(kernel_class("ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_tn") == "gemm");
+  CHECK(kernel_class("void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128>>") == "attention");
+  CHECK(kernel_class("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>") == "elementwise");
+  CHECK(kernel_class("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<4>>") == "optimizer");
+  CHECK(kernel_class("sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32") == "convolution");
+  CHECK(kernel_class("void cunn_SoftMaxForward<8>") == "softmax");
+  CHECK(kernel_class("anything") == "other");
+}
