@@ -60,7 +60,7 @@ void add_train(CLI::App& app, Action& action) {
   command->add_option("--device", options->device, "What to run on: host, the processors of this machine")->type_name("DEVICE")->check(CLI::IsMember({"host"}));
   command->add_option("--ranks", options->ranks, "Ranks, as one node, in place of the scenario's cluster")->type_name("N")->check(CLI::Range(1, 64));
   command->add_flag("--closed-form", options->train.closed_form, "Weights and tokens from the formulas of docs/real_backend.md");
-  command->add_option("--deadline", options->train.deadline_s, "Seconds without progress after which the job ends")
+  command->add_option("--deadline", options->train.deadline_s, "Seconds without the end of a kernel after which the job ends")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 1e6));
   options->output.add_json(*command);

@@ -54,14 +54,11 @@ class HostJob {
   }
 
   void work(std::int32_t rank, RankResult& result) {
-    host::HostDevice device(failure_, groups_, clock_, settings_.training, rank, program_.events.size(), 2 * settings_.memory.pool_bytes + kReserve);
+    host::HostDevice device(failure_, progress_, groups_, clock_, settings_.training, rank, program_.events.size(), 2 * settings_.memory.pool_bytes + kReserve);
     Executor executor(program_, device, clock_, settings_.memory, rank);
     executor.setup();
     initialise(program_, executor.memory(), settings_.training, rank);
-    for (std::size_t step = 0; step < program_.steps.size(); ++step) {
-      executor.step(static_cast<std::int32_t>(step));
-      advance(progress_);
-    }
+    for (std::size_t step = 0; step < program_.steps.size(); ++step) executor.step(static_cast<std::int32_t>(step));
     device.synchronize();
     result.steps = metrics(executor.memory());
     result.parameters = moments(program_, executor.memory(), rank);
@@ -80,7 +77,7 @@ class HostJob {
     return result;
   }
 
-  /// Waits for all ranks, and ends the job when none has ended a step for too long.
+  /// Waits for all ranks, and ends the job when no kernel of any of them has ended for too long.
   void watch() {
     const auto ranks = static_cast<std::uint32_t>(settings_.training.ranks);
     auto since = std::chrono::steady_clock::now();
@@ -90,7 +87,7 @@ class HostJob {
       const auto now = std::chrono::steady_clock::now();
       if (progress_.load() != seen) seen = progress_.load(), since = now;
       if (failure_.raised() || std::chrono::duration<double>(now - since).count() < settings_.deadline_s) continue;
-      failure_.raise("no rank has come further for " + std::to_string(static_cast<int>(settings_.deadline_s)) + " s");
+      failure_.raise("no kernel of any rank has ended for " + std::to_string(static_cast<int>(settings_.deadline_s)) + " s");
     }
   }
 

@@ -15,7 +15,7 @@ namespace stepcast::real {
 struct JobSettings {
   Training training;  // `ranks` of it are the job's
   MemoryLimits memory;
-  double deadline_s = 60;  // without any progress of any rank
+  double deadline_s = 60;  // without the end of a kernel on any rank
 };
 
 /// The norm is NaN where the program clips nothing.

@@ -6,9 +6,9 @@
 
 namespace stepcast::real::host {
 
-HostDevice::HostDevice(Failure& failure, Groups& groups, const Clock& clock, const Training& training, std::int32_t rank, std::size_t events,
+HostDevice::HostDevice(Failure& failure, Counter& progress, Groups& groups, const Clock& clock, const Training& training, std::int32_t rank, std::size_t events,
                        std::int64_t address_space)
-    : failure_(failure), groups_(groups), clock_(clock), training_(training), rank_(rank), arena_(address_space) {
+    : failure_(failure), progress_(progress), groups_(groups), clock_(clock), training_(training), rank_(rank), arena_(address_space) {
   for (std::size_t i = 0; i < events; ++i) {
     events_.push_back(std::make_unique<Event>());
     failure_.watch(events_.back()->completed);
@@ -35,6 +35,7 @@ void HostDevice::launch(program::Stream stream, KernelTask task) {
     kernels::run(*task.call, task.parts, {training_, task.moment, rank_}, own.scratch);
     task.slice.end = clock_.now();
     own.slices.push_back(task.slice);
+    progress_.fetch_add(1, std::memory_order_relaxed);
   });
 }
 
@@ -50,6 +51,7 @@ void HostDevice::collective(program::Stream stream, CollectiveTask task) {
     group->run(entry, number, member, task.in, task.out, [&] { task.slice.begin = clock_.now(); });
     task.slice.end = clock_.now();
     own.slices.push_back(task.slice);
+    progress_.fetch_add(1, std::memory_order_relaxed);
     advance(turn_[communicator]);
   });
 }

@@ -17,8 +17,10 @@ namespace stepcast::real::host {
 
 class HostDevice final : public Device {
  public:
-  /// `failure`, `groups`, `clock` and `training` are those of the job and outlive this. `events`: how many the program has.
-  HostDevice(Failure& failure, Groups& groups, const Clock& clock, const Training& training, std::int32_t rank, std::size_t events, std::int64_t address_space);
+  /// `failure`, `progress`, which counts the kernels and collectives of all ranks, `groups`, `clock` and `training` are those of the job and outlive this.
+  /// `events`: how many the program has.
+  HostDevice(Failure& failure, Counter& progress, Groups& groups, const Clock& clock, const Training& training, std::int32_t rank, std::size_t events,
+             std::int64_t address_space);
   ~HostDevice() override;
 
   void launch(program::Stream stream, KernelTask task) override;
@@ -43,6 +45,7 @@ class HostDevice final : public Device {
   void await(std::uint32_t event, std::uint32_t recording);
 
   Failure& failure_;
+  Counter& progress_;
   Groups& groups_;
   const Clock& clock_;
   const Training& training_;

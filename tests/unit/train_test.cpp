@@ -96,6 +96,15 @@ TEST_CASE("a loss that is not a number ends the job on all ranks, with one line 
   CHECK_FALSE(result.out_of_memory);
 }
 
+TEST_CASE("a job whose deadline is over ends at once, wherever its ranks are") {
+  program::StepSpec spec = tiny_llama();
+  spread(spec, 4);
+  JobSettings settings = closed_form(spec);
+  settings.deadline_s = 0;
+  const JobResult result = train_on_host(program::build_program(spec, 200), settings);
+  CHECK(result.failures == std::vector<std::string>{"no kernel of any rank has ended for 0 s"});
+}
+
 TEST_CASE("a pool that is too small ends the job as out of memory, with what asked") {
   const program::StepSpec spec = tiny_llama();
   JobSettings settings = closed_form(spec);
