@@ -2,7 +2,9 @@
 #include "hw_models/attention.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "hw_models/input_error.hpp"
@@ -33,11 +35,25 @@ double occupancy(const KernelShape& shape, double processors) {
 
 }  // namespace
 
+/// Launch templates of Dao-AILab/flash-attention: csrc/flash_attn/src/static_switch.h (HEADDIM_SWITCH; 2.x), fmha (1.x), flash_attn_triton.py (BLOCK_HEADDIM).
+std::int64_t padded_head_dim(AttentionKernel kernel, std::int64_t head_dim) {
+  switch (kernel) {
+    case AttentionKernel::flash2:
+    case AttentionKernel::flash3: return (head_dim + 31) / 32 * 32;
+    case AttentionKernel::flash1:
+    case AttentionKernel::triton: return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(head_dim)));
+    case AttentionKernel::efficient:
+    case AttentionKernel::none: break;
+  }
+  return head_dim;
+}
+
 FlopsPerSecond attention_rate(const AttentionRates& rates, std::int64_t head_dim) {
-  const auto d = static_cast<double>(head_dim);
-  if (head_dim <= 64) return rates.rate_64 * (d / 64);
-  if (head_dim >= 128) return rates.rate_128;
-  return rates.rate_64 + (rates.rate_128 - rates.rate_64) * ((d - 64) / 64);
+  const auto p = static_cast<double>(padded_head_dim(rates.kernel, head_dim));
+  const double useful = static_cast<double>(head_dim) / p;
+  if (p <= 64) return rates.rate_64 * (p / 64) * useful;
+  if (p >= 128) return rates.rate_128 * useful;
+  return (rates.rate_64 + (rates.rate_128 - rates.rate_64) * ((p - 64) / 64)) * useful;
 }
 
 Seconds attention_time(const KernelShape& shape, const AttentionRates& rates) {
@@ -64,7 +80,8 @@ AttentionRates attention_rates(const Profile& gpu, AttentionKernel kernel) {
           .forward_share = gpu.at("attention_forward_share"),
           .bandwidth = BytesPerSecond(gpu.at("dram_bandwidth") * gpu.at("efficiency_elementwise")),
           .processors = gpu.at("processors"),
-          .fixed_time = Seconds(gpu.at("memory_fixed_time"))};
+          .fixed_time = Seconds(gpu.at("memory_fixed_time")),
+          .kernel = kernel};
 }
 
 }  // namespace stepcast::hw

@@ -16,11 +16,15 @@ struct AttentionRates {
   BytesPerSecond bandwidth;          // achieved DRAM rate, bound for short sequences
   double processors = 1;             // streaming multiprocessors
   Seconds fixed_time{};
+  AttentionKernel kernel = AttentionKernel::none;
 };
 /// Throws InputError where the profile has no constants for the implementation (e.g. flash3 on A100).
 AttentionRates attention_rates(const Profile& gpu, AttentionKernel kernel);
 
-/// Rate for a head dimension: linear through (0, 0), (64, rate_64), (128, rate_128), constant above.
+/// Head dimension that the kernel computes with: templates are made for some, and others are padded to the next. flash2 and flash3 multiples of 32, flash1 and triton powers of two.
+std::int64_t padded_head_dim(AttentionKernel kernel, std::int64_t head_dim);
+
+/// Rate of useful work for a head dimension d padded to p: d / p of a line through (0, 0), (64, rate_64), (128, rate_128), constant above, at p.
 FlopsPerSecond attention_rate(const AttentionRates& rates, std::int64_t head_dim);
 
 /// t = t0 + max(share * W / (R(d) s/(s + c s0) u), bytes / B); W: executed FLOPs of forward and backward together (3.5 times the forward's),

@@ -43,6 +43,8 @@ std::string_view host_constant(HostWork work) {
     case HostWork::cpu_adam: return "host_cpu_adam";
     case HostWork::cpu_adam_by_tensor: return "host_cpu_adam_by_tensor";
     case HostWork::cpu_pass: return "host_cpu_pass";
+    case HostWork::op_megatron_forward: return "host_op_megatron_forward";
+    case HostWork::op_megatron_backward: return "host_op_megatron_backward";
     case HostWork::count_: return "";
   }
   return "";

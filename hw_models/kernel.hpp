@@ -120,6 +120,8 @@ enum class HostWork : std::uint8_t {
   cpu_adam,            // on the processors of the host, per 2^20 elements: AdamW in one pass
   cpu_adam_by_tensor,  // ... op by op
   cpu_pass,            // ... one op on two tensors, such as an addition or a scaling and a norm
+  op_megatron_forward,
+  op_megatron_backward,  // one op of Megatron-LM's modules and autograd functions, in Python
   count_
 };
 inline constexpr std::size_t kHostWorkKinds = static_cast<std::size_t>(HostWork::count_);

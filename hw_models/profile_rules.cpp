@@ -117,6 +117,8 @@ constexpr auto kNodeRules = std::to_array<ConstantRule>({
     time("host_op_backward"),
     time("host_op_compiled"),
     time("host_op_optimizer"),
+    time("host_op_megatron_forward"),
+    time("host_op_megatron_backward"),
     time("host_extra_launch"),
     time("host_collective_call"),
     time("host_fsdp_pre_forward"),

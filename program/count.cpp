@@ -161,7 +161,9 @@ const char* name(hw::HostWork work) {
                                            "zero_step",
                                            "cpu_adam",
                                            "cpu_adam_by_tensor",
-                                           "cpu_pass"};
+                                           "cpu_pass",
+                                           "op_megatron_forward",
+                                           "op_megatron_backward"};
   static_assert(std::size(kNames) == hw::kHostWorkKinds);
   return kNames[static_cast<std::size_t>(work)];
 }

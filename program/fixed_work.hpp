@@ -18,6 +18,7 @@ class FixedWork final : public Work {
   void block_recompute(std::int64_t) override {}  // its time is part of block_backward
   void block_backward_of_recomputed(std::int64_t block) override { block_backward(block); }
   void embedding_backward() override { launch(hw::FixedPhase::embedding_backward, "embedding_backward"); }
+  void after_backward() override {}
   void optimizer() override { launch(hw::FixedPhase::optimizer, "optimizer"); }
   [[nodiscard]] std::span<const BufferId> block_gradients(std::int64_t) const override { return {}; }
   [[nodiscard]] std::span<const BufferId> head_gradients() const override { return {}; }

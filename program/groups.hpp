@@ -17,6 +17,15 @@ inline bool is_hybrid(Sharding sharding) { return sharding == Sharding::hybrid_s
 /// Ranks per shard group under hybrid sharding: those of a node, unless set.
 inline std::int64_t hybrid_shard_size(const StepSpec& spec) { return spec.policy.shard_group_size.value_or(spec.world.ranks_per_node); }
 
+/// Consecutive ranks among whom ZeRO-1 divides the optimizer's state: as many as set, else all. A part of a node, or whole nodes.
+inline hw::GroupShape partition_group(const StepSpec& spec) {
+  const hw::GroupShape world = spec.world;
+  const auto size = static_cast<std::int32_t>(spec.policy.shard_group_size.value_or(world.ranks()));
+  if (size >= world.ranks()) return world;
+  const std::int32_t per_node = std::min(size, world.ranks_per_node);
+  return {per_node, size / per_node};
+}
+
 /// A hybrid shard group is consecutive ranks: a part of a node, or whole nodes. Its size divides the world's and either divides a node's ranks or is a multiple of them.
 inline Groups groups_of(const StepSpec& spec) {
   const hw::GroupShape world = spec.world, one{1, 1};

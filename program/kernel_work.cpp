@@ -8,8 +8,17 @@
 namespace stepcast::program {
 namespace {
 
+/// Compilers are given blocks; Megatron's modules are everywhere.
+LayerMode mode_of_ends(const StepSpec& spec) {
+  if (spec.kernels.set != KernelSet::megatron) return {};
+  return {.forward = hw::HostWork::op_megatron_forward, .backward = hw::HostWork::op_megatron_backward};
+}
+
 LayerMode block_mode(const StepSpec& spec) {
-  return {.compiled = spec.kernels.set == KernelSet::pytorch_compile,
+  const bool compiled = spec.kernels.set == KernelSet::pytorch_compile;
+  const LayerMode plain = mode_of_ends(spec);
+  return {.forward = compiled ? hw::HostWork::op_compiled : plain.forward,
+          .backward = compiled ? hw::HostWork::op_compiled : plain.backward,
           .recompute = spec.recompute.mode != RecomputeMode::none,
           .early_stop = spec.recompute.early_stop && !spec.recompute.reentrant,
           .reentrant = spec.recompute.reentrant};
@@ -43,8 +52,9 @@ int input_tensors(const StepSpec& spec) { return spec.input.sample_bytes ? 1 : 2
 KernelWork::KernelWork(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units)
     : spec_(spec),
       builder_(builder),
-      head_(builder, "head", {}),
-      embedding_(builder, "embedding", {}),
+      head_(builder, "head", mode_of_ends(spec)),
+      embedding_(builder, "embedding", mode_of_ends(spec)),
+      metrics_(builder, "metrics", {}),
       input_(builder.buffer("input.ids", input_tensors(spec) * tensor_bytes(spec), Owner::input)),
       input_copied_(builder.event("input copied")) {
   if (!is_zero(spec.policy.framework)) adamw_.emplace(spec, builder, units);
@@ -105,6 +115,10 @@ void KernelWork::make_ends(const std::vector<Unit>& units, const Ports& head, co
   give_parameters(head, units, "", head_given);
   head_buffers_ = head_.instance(of_head.name, head_given);
   if (head.kept_logits != kNoSlot) kept_logits_ = head_buffers_[head.kept_logits];
+  if (spec_.kernels.train_metrics > 0) {
+    const Layer::Given logits[] = {{write_train_metrics(spec_, metrics_), *kept_logits_}};
+    metrics_buffers_ = metrics_.instance("metrics", logits);
+  }
   root_gradients_ = select(head_buffers_, head.parameter_gradients);
   head_gradient_count_ = root_gradients_.size();
   std::vector<Layer::Given> given{
@@ -134,6 +148,10 @@ void KernelWork::copy_inputs() {
 void KernelWork::embedding_backward() {
   embedding_.backward(embedding_buffers_);
   builder_.free(input_);
+}
+
+void KernelWork::after_backward() {
+  if (spec_.kernels.train_metrics > 0) metrics_.forward(metrics_buffers_);
   if (kept_logits_) builder_.free(*kept_logits_);
 }
 

@@ -27,6 +27,7 @@ class KernelWork final : public Work {
   void block_recompute(std::int64_t block) override { kind(block).recompute(buffers(block)); }
   void block_backward_of_recomputed(std::int64_t block) override { kind(block).backward_of_recomputed(buffers(block)); }
   void embedding_backward() override;
+  void after_backward() override;
   void optimizer() override { adamw_->step(); }
   [[nodiscard]] std::span<const BufferId> block_gradients(std::int64_t block) const override { return block_gradients_[static_cast<std::size_t>(block)]; }
   [[nodiscard]] std::span<const BufferId> head_gradients() const override { return root_gradients().first(head_gradient_count_); }
@@ -50,10 +51,10 @@ class KernelWork final : public Work {
   const StepSpec& spec_;
   Builder& builder_;
   std::vector<BlockKind> kinds_;
-  Layer head_, embedding_;
+  Layer head_, embedding_, metrics_;
   std::vector<Layer::Instance> block_buffers_;
   std::vector<std::vector<BufferId>> block_gradients_;
-  Layer::Instance head_buffers_, embedding_buffers_;
+  Layer::Instance head_buffers_, embedding_buffers_, metrics_buffers_;
   std::vector<BufferId> root_gradients_;
   std::size_t head_gradient_count_ = 0;
   BufferId input_;

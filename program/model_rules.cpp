@@ -44,6 +44,29 @@ Broken attention_rule(const StepSpec& spec) {
   return {};
 }
 
+Broken dropout_rule(const StepSpec& spec) {
+  const ModelShape& m = spec.model;
+  if (!m.attention_dropout && !m.hidden_dropout) return {};
+  const char* key = m.attention_dropout ? "/model/dropout/attention" : "/model/dropout/hidden";
+  if (spec.kernels.set == KernelSet::fixed || spec.kernels.set == KernelSet::native)
+    return BrokenRule{key, "neither fixed costs nor native kernels have dropout", "leave it out"};
+  if (spec.kernels.set == KernelSet::pytorch_compile) return BrokenRule{key, "what a compiled graph makes of dropout is not known", "use \"pytorch-eager\""};
+  if (m.attention_dropout && spec.kernels.attention != Attention::unfused)
+    return BrokenRule{key, "what it costs inside fused attention is not known", "use /kernels/attention \"unfused\", or false"};
+  if (m.hidden_dropout && m.layout != BlockLayout::sequential)
+    return BrokenRule{"/model/dropout/hidden", "is known for the layout \"sequential\" only", "use false"};
+  return {};
+}
+
+/// The kernels that Megatron-LM fuses are those of a GPT block with learned positions.
+Broken megatron_rule(const StepSpec& spec) {
+  const ModelShape& m = spec.model;
+  if (spec.kernels.set != KernelSet::megatron) return {};
+  const bool gpt = m.style == BlockStyle::gpt && m.norm == NormKind::layer_norm && m.ffn_kind == FfnKind::gelu && m.positions == Positions::learned;
+  if (gpt && m.layout == BlockLayout::sequential && m.experts == 0 && !m.clip_qkv && !m.attention_softcap && !m.sliding_window) return {};
+  return BrokenRule{"/kernels/set", "\"megatron\" is known for GPT blocks (style gpt, LayerNorm, GELU, learned positions) only", "use \"pytorch-eager\""};
+}
+
 }  // namespace
 
 std::optional<BrokenRule> broken_model_rule(const StepSpec& spec) {
@@ -53,6 +76,8 @@ std::optional<BrokenRule> broken_model_rule(const StepSpec& spec) {
   if (m.fused_gate_up && m.ffn_kind == FfnKind::gelu) return BrokenRule{"/model/fused_gate_up", "\"gelu\" has no gate", "use false"};
   if (m.norm_bias && m.norm == NormKind::rms_norm) return BrokenRule{"/model/biases/norm", "\"rms_norm\" has no bias", "use false"};
   if (Broken broken = experts_rule(spec)) return broken;
+  if (Broken broken = dropout_rule(spec)) return broken;
+  if (Broken broken = megatron_rule(spec)) return broken;
   return spec.kernels.set == KernelSet::fixed ? Broken{} : attention_rule(spec);
 }
 

@@ -15,11 +15,13 @@ constexpr std::int64_t kMaxChunks = 1024;
 Broken shard_group_rule(const StepSpec& spec) {
   const std::int64_t node = spec.world.ranks_per_node, world = spec.world.ranks();
   const char* key = "/policy/shard_group_size";
-  if (!is_hybrid(spec.policy.sharding)) {
-    if (spec.policy.shard_group_size) return BrokenRule{key, "belongs to hybrid sharding", "use sharding \"HYBRID_SHARD\" or \"_HYBRID_SHARD_ZERO2\""};
+  const bool zero1 = spec.policy.framework == Framework::zero1;
+  if (!is_hybrid(spec.policy.sharding) && !zero1) {
+    if (spec.policy.shard_group_size)
+      return BrokenRule{key, "belongs to hybrid sharding and to \"zero1\"", "use sharding \"HYBRID_SHARD\" or \"_HYBRID_SHARD_ZERO2\""};
     return {};
   }
-  if (world == 1) return {};
+  if (world == 1 || (zero1 && !spec.policy.shard_group_size)) return {};
   const std::int64_t size = hybrid_shard_size(spec);
   if (size < 2) return BrokenRule{key, "a shard group of one rank shards nothing", "use sharding \"NO_SHARD\""};
   const bool part_of_node = size <= node && node % size == 0, whole_nodes = size % node == 0 && size <= world && world % size == 0;
@@ -61,6 +63,14 @@ Broken kernel_rule(const StepSpec& spec) {
     return BrokenRule{"/kernels/loss", "\"chunked\" would take more than " + std::to_string(kMaxChunks) + " chunks, vocab / hidden", "use \"fused\""};
   if (kernels.loss == Loss::chunked && kernels.keep_logits)
     return BrokenRule{"/kernels/keep_logits", "a chunked loss makes no logits that could be kept", "leave it out"};
+  if (kernels.train_metrics > 0 && !kernels.keep_logits)
+    return BrokenRule{"/kernels/train_metrics", "are taken of logits that are kept", "set /kernels/keep_logits"};
+  if (kernels.train_metrics > 0 && (kernels.set == KernelSet::fixed || kernels.set == KernelSet::native))
+    return BrokenRule{"/kernels/train_metrics", "neither fixed costs nor native kernels have metrics", "leave it out"};
+  if (kernels.rope != RopeKernels::rotate_half) {
+    if (spec.model.positions != Positions::rope) return BrokenRule{"/kernels/rope", "the model has no rotary positions", "leave it out"};
+    if (kernels.set != KernelSet::pytorch_eager) return BrokenRule{"/kernels/rope", "is for eager blocks", "leave it out"};
+  }
   if (kernels.expand_kv) return {};
   const char* key = "/kernels/expand_kv";
   if (spec.model.style != BlockStyle::llama) return BrokenRule{key, "a gpt block never expands keys and values", "leave it out"};

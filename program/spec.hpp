@@ -34,11 +34,12 @@ struct ModelShape {
   bool clip_qkv = false;                          // MPT's clamp of q, k, v
   bool fused_qkv = false, fused_gate_up = false;  // one projection for all three; for both
   BlockLayout layout = BlockLayout::sequential;
-  std::int64_t experts = 0, active_experts = 0;           // feed-forward networks of a block and those that a token passes through; 0: one, for all tokens
-  std::optional<std::int64_t> sliding_window = {};        // positions that a query sees
-  std::int64_t full_attention_every = 0;                  // with a window: blocks k - 1, 2 k - 1, ... see all positions; 0: none
-  bool attention_softcap = false, logit_softcap = false;  // c tanh(x / c) on attention scores, on logits
-  bool scaled_embedding = false;                          // times the root of `hidden`
+  std::int64_t experts = 0, active_experts = 0;            // feed-forward networks of a block and those that a token passes through; 0: one, for all tokens
+  std::optional<std::int64_t> sliding_window = {};         // positions that a query sees
+  std::int64_t full_attention_every = 0;                   // with a window: blocks k - 1, 2 k - 1, ... see all positions; 0: none
+  bool attention_softcap = false, logit_softcap = false;   // c tanh(x / c) on attention scores, on logits
+  bool scaled_embedding = false;                           // times the root of `hidden`
+  bool attention_dropout = false, hidden_dropout = false;  // of attention probabilities; of the embedding and of what attention and feed-forward add
   bool operator==(const ModelShape&) const = default;
 };
 
@@ -134,19 +135,24 @@ struct Recompute {
   bool operator==(const Recompute&) const = default;
 };
 
-enum class KernelSet : std::uint8_t { pytorch_eager, pytorch_compile, native, fixed };
+/// megatron: eager, with Megatron-LM's fused kernels and the host work of its modules.
+enum class KernelSet : std::uint8_t { pytorch_eager, pytorch_compile, native, fixed, megatron };
 enum class Attention : std::uint8_t { flash1, flash2, flash3, triton, efficient, unfused };
 /// fused_fp32: one kernel on the fp32 copy that Hugging Face's models make of their logits. chunked: head and loss together, chunk of tokens by chunk, so that no
 /// logits stay (fused linear cross-entropy).
 enum class Loss : std::uint8_t { eager_fp32, fused, fused_fp32, chunked };
+/// rotate_half: Hugging Face's halves, negation and concat. complex: Meta's product of complex numbers in fp32. fused: one kernel.
+enum class RopeKernels : std::uint8_t { rotate_half, complex, fused };
 struct KernelChoice {
   KernelSet set = KernelSet::pytorch_eager;
   Attention attention = Attention::flash2;
-  bool causal_skip = true;  // fused attention skips masked tiles
-  bool fused_norm = false;  // one RMSNorm kernel instead of the eager list
-  bool expand_kv = true;    // grouped keys and values are copied for every query head before the attention (repeat_kv)
+  bool causal_skip = true;                      // fused attention skips masked tiles
+  bool fused_norm = false;                      // one RMSNorm kernel instead of the eager list
+  bool expand_kv = true;                        // grouped keys and values are copied for every query head before the attention (repeat_kv)
+  RopeKernels rope = RopeKernels::rotate_half;  // eager rotary positions
   Loss loss = Loss::eager_fp32;
-  bool keep_logits = false;  // the training loop holds the model's output until the backward is over
+  bool keep_logits = false;        // the training loop holds the model's output until the backward is over
+  std::int64_t train_metrics = 0;  // cross-entropies that the training loop takes of the kept logits after each backward
   bool operator==(const KernelChoice&) const = default;
 };
 
@@ -170,7 +176,8 @@ struct StepSpec {
   KernelChoice kernels;
   Optimizer optimizer;
   hw::GroupShape world;
-  bool sync_each_step = false;  // the host waits for the device at the end of each step, as loss.item() makes it
+  bool sync_each_step = false;   // the host waits for the device at the end of each step, as loss.item() makes it
+  bool sync_each_phase = false;  // and at the end of each forward and backward, as timers of Megatron-LM make it
 };
 
 /// Whether checkpointing drops and rebuilds activations of this block. Every k-th as torchtitan counts them (parallelisms, "selective" with an integer).

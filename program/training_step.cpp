@@ -15,11 +15,7 @@ void TrainingStep::step() {
   builder_.mark_new(MarkKind::optimizer, true, -1, "optimizer");
   optimizer();
   optimizer_state_ = true;
-  if (spec_.sync_each_step) {
-    const EventId done = builder_.event("step done");
-    builder_.record(done, Stream::compute);
-    builder_.host_wait(done, WaitReason::synchronize);
-  }
+  if (spec_.sync_each_step) synchronize("step done");
   builder_.mark_new(MarkKind::optimizer, false, -1, "optimizer");
   builder_.mark_new(MarkKind::step, false, -1, "step");
 }
@@ -31,11 +27,21 @@ void TrainingStep::micro_batch(std::int64_t number) {
   in_backward_ = false;
   builder_.mark_new(MarkKind::forward, true, -1, "forward");
   forward();
+  if (spec_.sync_each_phase) synchronize("forward done");
   builder_.mark_new(MarkKind::forward, false, -1, "forward");
   in_backward_ = true;
   builder_.mark_new(MarkKind::backward, true, -1, "backward");
   backward();
+  work_.after_backward();
+  if (spec_.sync_each_phase) synchronize("backward done");
   builder_.mark_new(MarkKind::backward, false, -1, "backward");
+}
+
+/// The host waits for what the compute stream has been given.
+void TrainingStep::synchronize(const char* event) {
+  const EventId done = builder_.event(event);
+  builder_.record(done, Stream::compute);
+  builder_.host_wait(done, WaitReason::synchronize);
 }
 
 void TrainingStep::stream_wait(Stream waiter, Stream tail) {

@@ -48,6 +48,7 @@ class TrainingStep {
 
  private:
   void micro_batch(std::int64_t number);
+  void synchronize(const char* event);
 
   struct UnitMarks {
     std::array<MarkId, 2> begin{}, end{};  // by in_backward_

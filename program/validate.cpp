@@ -62,6 +62,7 @@ void check_policy(const StepSpec& spec) {
 }
 
 void check_kernels(const StepSpec& spec) {
+  in_range(spec.kernels.train_metrics, 0, 16, "/kernels/train_metrics");
   const bool native = spec.kernels.set == KernelSet::native;
   const auto floating = [&](hw::Dtype dtype) {
     return dtype == hw::Dtype::fp32 || dtype == hw::Dtype::bf16 || dtype == (native ? hw::Dtype::fp64 : hw::Dtype::fp16);

@@ -24,7 +24,8 @@ class Work {
   virtual void block_recompute(std::int64_t block) = 0;
   virtual void block_backward_of_recomputed(std::int64_t block) = 0;
   virtual void embedding_backward() = 0;
-  virtual void optimizer() = 0;  // clipping and update, on the shards
+  virtual void after_backward() = 0;  // what the training loop does with the model's output
+  virtual void optimizer() = 0;       // clipping and update, on the shards
   /// Gradients of the parameter tensors of a block, of the head (with the final norm), of the embedding, or of both in this order, alive after its backward; whoever
   /// concatenates them frees them.
   [[nodiscard]] virtual std::span<const BufferId> block_gradients(std::int64_t block) const = 0;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "program/groups.hpp"
+
 namespace stepcast::program {
 namespace {
 
@@ -15,11 +17,12 @@ std::int64_t share(std::int64_t elements, std::int64_t ranks) { return partition
 }  // namespace
 
 std::int64_t ZeroStage12::partition_of(const StepSpec& spec) {
-  return kAlignment * partition_elements(parameters(spec.model), kAlignment * spec.world.ranks());
+  return kAlignment * partition_elements(parameters(spec.model), kAlignment * partition_group(spec).ranks());
 }
 
 BufferId ZeroStage12::parameters_of(const StepSpec& spec, Builder& builder) {
-  return builder.buffer("bit16_parameters", hw::bytes_per_element(spec.precision.param) * spec.world.ranks() * partition_of(spec), Owner::parameters);
+  return builder.buffer("bit16_parameters", hw::bytes_per_element(spec.precision.param) * partition_group(spec).ranks() * partition_of(spec),
+                        Owner::parameters);
 }
 
 ZeroStage12::ZeroStage12(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units, Work& work)
@@ -28,7 +31,8 @@ ZeroStage12::ZeroStage12(const StepSpec& spec, Builder& builder, const std::vect
       p_(hw::bytes_per_element(spec.precision.param)),
       r_(hw::bytes_per_element(spec.precision.reduce)),
       m_(hw::bytes_per_element(spec.precision.master)),
-      ranks_(spec.world.ranks()),
+      group_(partition_group(spec)),
+      ranks_(group_.ranks()),
       reduction_(spec.policy.overlap_comm ? Stream::all_reduce : kCompute),
       flat_parameters_(parameters_of(spec, builder)),
       gradient_partition_(builder.buffer("gradient_partition", p_ * partition_of(spec), Owner::gradients)),
@@ -170,7 +174,7 @@ void ZeroStage12::average(std::span<const BufferId> sources, std::int64_t elemen
     builder_.alloc(sent, reduction_);
     launch(kernel("aten::to communication type", elementwise, bytes, r_ * elements), std::span(&flat, 1), std::span(&sent, 1));
   }
-  if (ranks_ > 1) {
+  if (spec_.world.ranks() > 1) {
     const CollectiveEntry entry{
         {hw::CollectiveKind::all_reduce, spec_.precision.reduce, r_ * elements, spec_.world}, Communicator::shard, false, "all_reduce bucket"};
     builder_.collective(builder_.collective(entry), reduction_, {inout(sent)});
@@ -224,8 +228,8 @@ void ZeroStage12::gather_parameters() {
   const std::int64_t size = std::max(partition / parts / kAlignment * kAlignment, std::min(partition, kAlignment));
   for (std::int64_t begin = 0; begin < partition; begin += size) {
     const std::int64_t rest = partition - begin, elements = rest < 2 * size ? rest : size;  // the last part takes what is left
-    const CollectiveEntry entry{{hw::CollectiveKind::all_gather, spec_.precision.param, p_ * elements * ranks_, spec_.world},
-                                Communicator::shard,
+    const CollectiveEntry entry{{hw::CollectiveKind::all_gather, spec_.precision.param, p_ * elements * ranks_, group_},
+                                group_ == spec_.world ? Communicator::shard : Communicator::sub_shard,
                                 false,
                                 "all_gather updated parameters"};
     builder_.collective(builder_.collective(entry), kCompute, {inout(flat_parameters_)});

@@ -61,8 +61,10 @@ class ZeroStage12 final : public TrainingStep {
   [[nodiscard]] BufferId number(const char* what, std::int64_t bytes);
 
   const std::vector<Unit>& units_;
-  std::int64_t p_, r_, m_, ranks_;
-  Stream reduction_;  // DeepSpeed's reduction stream, or compute
+  std::int64_t p_, r_, m_;
+  hw::GroupShape group_;  // divides the optimizer's state
+  std::int64_t ranks_;    // of it
+  Stream reduction_;      // DeepSpeed's reduction stream, or compute
   BufferId flat_parameters_, gradient_partition_, new_partition_;
   std::vector<ZeroParameter> parameters_;  // in registration order
   std::vector<BufferId> accumulated_, ipg_buffers_;

@@ -20,6 +20,7 @@ inline constexpr std::int64_t kMaxTracedUnitPasses = std::int64_t{1} << 18;  // 
 inline constexpr std::int64_t kMaxRanks = 65536, kMaxExplicitRanks = 4096, kMaxNodes = 65536, kMaxGpusPerNode = 1024, kMaxNics = 1024;
 inline constexpr std::int64_t kMaxUnitParameters = std::int64_t{1} << 50;
 inline constexpr std::int64_t kMaxZeroSize = std::int64_t{1} << 44;  // elements of a bucket, live parameters, distances
+inline constexpr std::int64_t kMaxTrainMetrics = 16;
 inline constexpr std::int64_t kMaxSteps = 10000;
 inline constexpr std::int64_t kMaxMemory = std::int64_t{1} << 47;  // bytes of one device
 inline constexpr std::int64_t kMaxSampleBytes = std::int64_t{1} << 30;

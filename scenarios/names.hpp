@@ -47,11 +47,15 @@ inline constexpr EnumName<program::RecomputeOps> kRecomputeOps[] = {{program::Re
                                                                     {program::RecomputeOps::all_but_matmul, "all_but_matmul"},
                                                                     {program::RecomputeOps::all_but_every_second_matmul, "all_but_every_second_matmul"}};
 inline constexpr EnumName<program::Nesting> kNestings[] = {{program::Nesting::inside, "inside"}, {program::Nesting::outside, "outside"}};
-inline constexpr EnumName<program::KernelSet> kKernelSets[] = {
-    {program::KernelSet::pytorch_eager, "pytorch-eager"}, {program::KernelSet::pytorch_compile, "pytorch-compile"}, {program::KernelSet::native, "native"}};
+inline constexpr EnumName<program::KernelSet> kKernelSets[] = {{program::KernelSet::pytorch_eager, "pytorch-eager"},
+                                                               {program::KernelSet::pytorch_compile, "pytorch-compile"},
+                                                               {program::KernelSet::native, "native"},
+                                                               {program::KernelSet::megatron, "megatron"}};
 inline constexpr EnumName<program::Attention> kAttentions[] = {{program::Attention::flash1, "flash1"},       {program::Attention::flash2, "flash2"},
                                                                {program::Attention::flash3, "flash3"},       {program::Attention::triton, "triton"},
                                                                {program::Attention::efficient, "efficient"}, {program::Attention::unfused, "unfused"}};
+inline constexpr EnumName<program::RopeKernels> kRopes[] = {
+    {program::RopeKernels::rotate_half, "rotate_half"}, {program::RopeKernels::complex, "complex"}, {program::RopeKernels::fused, "fused"}};
 inline constexpr EnumName<program::Loss> kLosses[] = {
     {program::Loss::eager_fp32, "eager_fp32"}, {program::Loss::fused, "fused"}, {program::Loss::fused_fp32, "fused_fp32"}, {program::Loss::chunked, "chunked"}};
 inline constexpr EnumName<program::OptimizerImpl> kOptimizerImpls[] = {

@@ -201,6 +201,7 @@ program::StepSpec step_spec(const Scenario& scenario) {
   if (scenario.fixed_costs) spec.kernels.set = program::KernelSet::fixed;
   spec.world = {scenario.cluster.gpus_per_node, scenario.cluster.nodes};
   spec.sync_each_step = scenario.host.sync_each_step;
+  spec.sync_each_phase = scenario.host.sync_each_phase;
   return spec;
 }
 

@@ -60,6 +60,7 @@ struct Host {
   std::int32_t launch_queue_depth = 1024;        // launches in flight before the driver blocks
   std::int32_t cuda_device_max_connections = 8;  // hardware queues
   bool sync_each_step = false;                   // loss.item() at the end of each step
+  bool sync_each_phase = false;                  // timers around the forward and backward of each micro-batch
   Seconds gc_period, gc_pause;                   // Python's garbage collector: from one collection to the next, and how long one takes; zero: none
   bool gc_synchronised = false;                  // all ranks collect at the same times
   bool operator==(const Host&) const = default;

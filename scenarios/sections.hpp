@@ -43,6 +43,10 @@ void describe(Io& io, program::ModelShape& model) {
     caps.flag("logits", model.logit_softcap);
   });
   io.flag("scaled_embedding", model.scaled_embedding);
+  io.group("dropout", [&](auto& dropout) {
+    dropout.flag("attention", model.attention_dropout);
+    dropout.flag("hidden", model.hidden_dropout);
+  });
 }
 
 template <class Io>
@@ -127,8 +131,10 @@ void describe(Io& io, program::KernelChoice& kernels) {
   io.flag("causal_skip", kernels.causal_skip);
   io.flag("fused_norm", kernels.fused_norm);
   io.flag("expand_kv", kernels.expand_kv);
+  io.choice("rope", kernels.rope, kRopes);
   io.choice("loss", kernels.loss, kLosses, kernels.set == program::KernelSet::native ? program::Loss::fused : program::Loss::eager_fp32);
   io.flag("keep_logits", kernels.keep_logits);
+  io.count("train_metrics", kernels.train_metrics, 0, kMaxTrainMetrics);
 }
 
 template <class Io>
@@ -167,6 +173,7 @@ void describe(Io& io, Host& host) {
   io.count("launch_queue_depth", host.launch_queue_depth, 1, 1 << 20);
   io.count("cuda_device_max_connections", host.cuda_device_max_connections, 1, 32);
   io.flag("sync_each_step", host.sync_each_step);
+  io.flag("sync_each_phase", host.sync_each_phase);
   io.time("gc_period", host.gc_period, kMaxSeconds);
   io.time("gc_pause", host.gc_pause, kMaxSeconds);
   io.flag("gc_synchronised", host.gc_synchronised);

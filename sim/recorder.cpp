@@ -45,7 +45,9 @@ constexpr const char* kWorkNames[hw::kHostWorkKinds] = {"",
                                                         "DeepSpeedZeroOptimizer.step",
                                                         "cpu adam",
                                                         "cpu adam by tensor",
-                                                        "cpu pass"};
+                                                        "cpu pass",
+                                                        "op_megatron_forward",
+                                                        "op_megatron_backward"};
 constexpr const char* kWaitNames[] = {
     "working", "FullyShardedDataParallel.rate_limiter", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "DataLoaderNext", "launch queue full", "host pause"};
 

@@ -4,6 +4,7 @@ stepcast_test(program
   unit/blocks_test.cpp
   unit/build_test.cpp
   unit/builder_test.cpp
+  unit/dropout_test.cpp
   unit/experts_test.cpp
   unit/float8_test.cpp
   unit/fsdp1_test.cpp

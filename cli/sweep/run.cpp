@@ -21,8 +21,8 @@ constexpr std::size_t kChunk = 8;
 /// Binding names every member, so that a new one can't be forgotten.
 bool same(const program::StepSpec& a, const program::StepSpec& b) {
   const auto members = [](const program::StepSpec& spec) {
-    const auto& [model, policy, batch, input, precision, recompute, kernels, optimizer, world, sync] = spec;
-    return std::tie(model, policy, batch, input, precision, recompute, kernels, optimizer, world, sync);
+    const auto& [model, policy, batch, input, precision, recompute, kernels, optimizer, world, sync_step, sync_phase] = spec;
+    return std::tie(model, policy, batch, input, precision, recompute, kernels, optimizer, world, sync_step, sync_phase);
   };
   return members(a) == members(b);
 }

@@ -30,7 +30,8 @@ Framework framework_of(const Run& run) {
   if (run.count("n_gpus") == 1 && !contains(words, "fsdp")) return {"fsdp1", "FULL_SHARD", ""};  // one rank gathers and reduces nothing
   if (contains(words, "fsdp2")) return {"fsdp2", nullptr, ""};
   if (contains(words, "fsdp1")) return {"fsdp1", nullptr, ""};
-  if (group_of(sharding) < run.count("n_gpus").value_or(0)) throw NotExpressible("ZeRO inside groups of ranks");
+  const bool all_ranks = group_of(sharding) >= run.count("n_gpus").value_or(0), first_stage = contains(all, "zero1") || contains(all, "zero-1");
+  if (!all_ranks && !first_stage) throw NotExpressible("ZeRO-2 or 3 inside groups of ranks");
   if (contains(all, "zero3") || contains(all, "zero-3")) return {"zero3", "FULL_SHARD", ""};
   if (contains(all, "zero2") || contains(all, "zero-2")) return {"zero2", "FULL_SHARD", ""};
   if (contains(all, "zero1") || contains(all, "zero-1")) return {"zero1", "FULL_SHARD", ""};
@@ -78,6 +79,8 @@ void put_policy(const Run& run, Settings& settings, Notes& notes) {
   settings.put("/policy/framework", framework.framework, Weight::stated);
   settings.put("/policy/sharding", framework.sharding ? framework.sharding : sharding_of(run), Weight::stated);
   if (*framework.note) notes.emplace_back(framework.note);
+  const std::int64_t group = group_of(run.text("sharding"));
+  if (framework.framework == std::string("zero1") && group < run.count("n_gpus").value_or(0)) settings.put("/policy/shard_group_size", group, Weight::stated);
   if (settings.find("/policy/framework")->get<std::string>() != "fsdp1") return;  // the rest is FSDP1's own
   put_flag(run, "limit_all_gathers", "/policy/limit_all_gathers", settings);
   put_flag(run, "forward_prefetch", "/policy/forward_prefetch", settings);

@@ -25,10 +25,12 @@ hw::AttentionKernel fused_kernel(Attention attention) {
 AttentionCore::AttentionCore(Writer& writer, std::int64_t window)
     : w_(writer),
       compiled_(writer.spec.kernels.set == KernelSet::pytorch_compile),
+      megatron_(writer.spec.kernels.set == KernelSet::megatron),
       llama_(writer.spec.model.style == BlockStyle::llama),
       capped_(writer.spec.model.attention_softcap),
       window_(window),
-      kv_heads_(llama_ && writer.spec.kernels.expand_kv ? writer.size.heads : writer.size.kv_heads) {}
+      kv_heads_(llama_ && writer.spec.kernels.expand_kv ? writer.size.heads : writer.size.kv_heads),
+      dropout_(writer, "attention_dropout", writer.spec.model.attention_dropout) {}
 
 Slot AttentionCore::forward(const Qkv& qkv) {
   in_ = qkv;
@@ -90,17 +92,19 @@ Slot AttentionCore::forward_unfused() {
   const std::int64_t s = w_.size.seq_len, d = w_.size.head_dim, batch = w_.size.sequences * w_.size.heads;
   const Slot raw = w_.gemm("aten::bmm scores", scores("scores", w_.size.element), {in_.q, in_.k}, s, s, d, batch);
   probabilities_ = probabilities(raw);
+  if (dropout_.on()) probabilities_ = dropout_.forward(probabilities_, scores("dropped", w_.size.element));
   const Slot heads = w_.gemm("aten::bmm values", w_.tokens_by("values", w_.size.query_width), {probabilities_, in_.v}, s, d, s, batch);
   // (b, a, s, d) -> (b, s, a d): a copy, as the transposed view cannot be reshaped.
   out_ = w_.elementwise("aten::contiguous", w_.tokens_by("attention", w_.size.query_width), {heads}, hw::MemoryClass::copy);
   return out_;
 }
 
-/// Hugging Face: scale, add the mask, softmax in fp32, cast. MPT "torch": scale, (ALiBi,) build and apply the mask, softmax in the compute type. Compiled: one kernel.
+/// Hugging Face: scale, add the mask, softmax in fp32, cast. MPT "torch": scale, (ALiBi,) build and apply the mask, softmax in the compute type. Compiled, and Megatron's: one kernel.
 Slot AttentionCore::probabilities(Slot raw) {
   const std::int64_t e = w_.size.element;
   raw_ = raw;
   if (compiled_) return softmax_ = w_.elementwise("triton_red_fused_softmax", scores("softmax", e), {raw}, kSoftmax);
+  if (megatron_) return softmax_ = w_.elementwise("scaled_upper_triang_masked_softmax", scores("softmax", e), {raw}, kSoftmax);
   Slot scaled = w_.elementwise("aten::mul scale", scores("scaled", e), {raw});
   if (capped_) scaled = soft_cap(scaled);
   if (llama_ && w_.spec.model.positions == Positions::alibi) scaled = w_.elementwise("aten::add alibi", scores("biased", e), {scaled});
@@ -145,7 +149,7 @@ Qkv AttentionCore::backward_unfused(Slot gradient) {
   w_.layer.recomputed_here();
   const Slot d_probabilities = w_.gemm("BmmBackward0 probabilities", scores("d_probabilities", w_.size.element), {gradient, in_.v}, s, s, d, batch);
   w_.gemm("BmmBackward0 values", result.v, {probabilities_, gradient}, s, d, s, batch);
-  const Slot d_scores = score_gradient(d_probabilities);
+  const Slot d_scores = score_gradient(dropout_.on() ? dropout_.backward(d_probabilities) : d_probabilities);
   w_.gemm("BmmBackward0 queries", result.q, {d_scores, in_.k}, s, d, s, batch);
   w_.gemm("BmmBackward0 keys", result.k, {d_scores, in_.q}, s, d, s, batch);
   return result;
@@ -156,6 +160,7 @@ Slot AttentionCore::score_gradient(Slot d_probabilities) {
   if (compiled_ && capped_)  // the cap's derivative needs the scores themselves
     return w_.elementwise("triton_red_fused_softmax_backward", scores("d_scores", e), {d_probabilities, softmax_, raw_}, kSoftmax);
   if (compiled_) return w_.elementwise("triton_red_fused_softmax_backward", scores("d_scores", e), {d_probabilities, softmax_}, kSoftmax);
+  if (megatron_) return w_.elementwise("scaled_upper_triang_masked_softmax backward", scores("d_scores", e), {d_probabilities, softmax_}, kSoftmax);
   Slot d_masked = kNoSlot;
   if (llama_) {
     const Slot d_fp32 = e == 4 ? d_probabilities : w_.elementwise("ToCopyBackward0 probabilities", scores("d_softmax", 4), {d_probabilities});

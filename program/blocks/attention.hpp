@@ -2,6 +2,7 @@
 // (flash, triton, efficient) or as the batched GEMMs and softmax kernels of eager code. docs/kernels.md.
 #pragma once
 
+#include "program/blocks/dropout.hpp"
 #include "program/blocks/writer.hpp"
 
 namespace stepcast::program {
@@ -14,7 +15,8 @@ struct Qkv {
   Slot q = kNoSlot, k = kNoSlot, v = kNoSlot;
 };
 
-/// Rotary positions as Hugging Face's apply_rotary_pos_emb runs them: 5 kernels forward and 9 backward per tensor; one each in a compiled graph.
+/// Rotary positions of one tensor: as Hugging Face's apply_rotary_pos_emb runs them, 5 kernels forward and 9 backward; as Meta's apply_rotary_emb, 3 and 3; fused, or in a
+/// compiled graph, one each.
 class Rope {
  public:
   Rope(Writer& writer, std::string name, std::int64_t width) : w_(writer), name_(std::move(name)), bytes_(w_.size.tokens * width * w_.size.element) {}
@@ -25,6 +27,9 @@ class Rope {
   Slot backward_compiled(Slot gradient);
 
  private:
+  Slot rotate_half(Slot x);
+  Slot rotate_half_backward(Slot gradient);
+  Slot as_complex(Slot x, const char* pass);
   [[nodiscard]] Slot tensor(const char* what, std::int64_t bytes) { return w_.activation(name_ + "." + what, bytes); }
   Writer& w_;
   std::string name_;
@@ -85,10 +90,11 @@ class AttentionCore {
   [[nodiscard]] Qkv gradients();
 
   Writer& w_;
-  bool compiled_, llama_, capped_;
+  bool compiled_, megatron_, llama_, capped_;
   std::int64_t window_;
   std::int64_t kv_heads_;  // as the attention sees them: expanded ones are as many as the query heads
   Qkv in_;
+  Dropout dropout_;
   Slot out_ = kNoSlot, lse_ = kNoSlot, raw_ = kNoSlot, tanh_ = kNoSlot, softmax_ = kNoSlot, probabilities_ = kNoSlot;
 };
 

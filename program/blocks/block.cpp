@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "program/blocks/attention.hpp"
+#include "program/blocks/dropout.hpp"
 #include "program/blocks/experts.hpp"
 #include "program/blocks/feed_forward.hpp"
 #include "program/blocks/lists.hpp"
@@ -22,6 +23,8 @@ class Block {
         projection_(w_),
         attention_(w_, window),
         feed_forward_(w_),
+        dropout1_(w_, "dropout1", spec.model.hidden_dropout),
+        dropout2_(w_, "dropout2", spec.model.hidden_dropout),
         out_{"out", w_.size.query_width, w_.size.hidden, spec.model.output_bias} {
     if (spec.model.experts > 0) experts_.emplace(w_);
     const std::int64_t bytes = w_.size.tokens * w_.size.hidden * w_.size.element;
@@ -55,13 +58,13 @@ class Block {
 
   void eager_sequential() {
     const Slot attended = attend(norm1_.forward(ports_.input));
-    const Slot middle = w_.add("aten::add residual", hidden("middle"), ports_.input, sandwich() ? norm1_post_.forward(attended) : attended);
+    const Slot middle = dropout1_.add_residual(hidden("middle"), ports_.input, sandwich() ? norm1_post_.forward(attended) : attended);
     const Slot fed = feed(norm2_.forward(middle));
-    w_.add("aten::add residual", ports_.output, middle, sandwich() ? norm2_post_.forward(fed) : fed);
+    dropout2_.add_residual(ports_.output, middle, sandwich() ? norm2_post_.forward(fed) : fed);
     w_.layer.begin_backward();
-    const Slot d_fed = sandwich() ? norm2_post_.backward(ports_.d_output) : ports_.d_output;
+    const Slot d_fed = sandwich() ? norm2_post_.backward(ports_.d_output) : dropout2_.backward(ports_.d_output);
     const Slot d_middle = w_.add("aten::add residual gradient", hidden("d_middle"), ports_.d_output, norm2_.backward(feed_backward(d_fed)));
-    const Slot d_normed = attend_backward(sandwich() ? norm1_post_.backward(d_middle) : d_middle);
+    const Slot d_normed = attend_backward(sandwich() ? norm1_post_.backward(d_middle) : dropout1_.backward(d_middle));
     w_.add("aten::add residual gradient", ports_.d_input, d_middle, norm1_.backward(d_normed));
   }
 
@@ -124,6 +127,7 @@ class Block {
   QkvProjection projection_;
   AttentionCore attention_;
   FeedForward feed_forward_;
+  Dropout dropout1_, dropout2_;
   std::optional<Experts> experts_;
   Linear out_;
   Slot attended_ = kNoSlot;

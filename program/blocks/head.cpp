@@ -1,7 +1,9 @@
 // What surrounds the blocks: embedding, final norm, head and loss.
 #include <algorithm>
 #include <bit>
+#include <string>
 
+#include "program/blocks/dropout.hpp"
 #include "program/blocks/lists.hpp"
 #include "program/blocks/norm.hpp"
 
@@ -171,26 +173,53 @@ Ports write_head(const StepSpec& spec, Layer& layer) {
   return ports;
 }
 
+/// Each as Composer's LanguageCrossEntropy: F.cross_entropy under autocast, whose log-softmax keeps the type of the logits and whose loss takes a copy of it in fp32
+/// (aten/src/ATen/native/LossNLL.cpp, autocast_mode.cpp); then the count of labels and two sums.
+Slot write_train_metrics(const StepSpec& spec, Layer& layer) {
+  Writer w(spec, layer);
+  const std::int64_t logits_count = w.size.tokens * w.size.vocab, labels = 8 * w.size.tokens;
+  const Slot logits = layer.tensor("logits", logits_count * w.size.element, Owner::loss, Lives::outside);
+  for (std::int64_t i = 0; i < spec.kernels.train_metrics; ++i) {
+    const auto tensor = [&](const char* name, std::int64_t bytes) { return layer.tensor(std::to_string(i) + "." + name, bytes, Owner::loss); };
+    const Slot own = w.elementwise("aten::log_softmax metric", tensor("log_softmax", w.layer.bytes(logits)), {logits}, hw::MemoryClass::softmax);
+    const Slot fp32 = w.size.element != 4 ? w.elementwise("aten::to metric", tensor("fp32", 4 * logits_count), {own}) : own;
+    const Slot loss = w.kernel("aten::nll_loss metric", tensor("loss", 4), {fp32, own}, {labels, 4}, hw::MemoryClass::tiny);
+    const Slot counted = w.kernel("aten::ne metric labels", tensor("counted", w.size.tokens), {}, {labels, w.size.tokens}, hw::MemoryClass::tiny);
+    const Slot total = w.kernel("aten::sum metric labels", tensor("total", 8), {counted}, {w.size.tokens, 8}, hw::MemoryClass::tiny);
+    w.kernel("aten::add_ metric labels", total, {total}, {16, 8}, hw::MemoryClass::tiny);
+    w.kernel("aten::add_ metric loss", loss, {loss}, {8, 4}, hw::MemoryClass::tiny);
+  }
+  layer.begin_backward();
+  layer.finish();
+  return logits;
+}
+
 namespace {
 
-/// Lookup, scaling, learned positions; the last of them writes the output.
-void embed(Writer& w, const Ports& ports, std::int64_t position_bytes) {
+void look_up(Writer& w, const Ports& ports, Slot output, std::int64_t position_bytes) {
   const bool learned = w.spec.model.positions == Positions::learned, scaled = w.spec.model.scaled_embedding;
   constexpr auto kIndexing = hw::MemoryClass::indexing;
-  const std::int64_t token_bytes = w.layer.bytes(ports.output);
-  Slot x = learned || scaled ? w.tokens_by("token_embedding", w.size.hidden) : ports.output;
+  const std::int64_t token_bytes = w.layer.bytes(output);
+  Slot x = learned || scaled ? w.tokens_by("token_embedding", w.size.hidden) : output;
   w.kernel("aten::embedding", x, {ports.input, w.params}, {token_bytes, token_bytes}, kIndexing);
-  if (scaled) x = w.elementwise("aten::mul embedding", learned ? w.tokens_by("scaled_embedding", w.size.hidden) : ports.output, {x});
+  if (scaled) x = w.elementwise("aten::mul embedding", learned ? w.tokens_by("scaled_embedding", w.size.hidden) : output, {x});
   if (!learned) return;
   const Slot positions =
       w.kernel("aten::embedding positions", w.activation("positions", position_bytes), {w.params}, {position_bytes, position_bytes}, kIndexing);
-  w.add("aten::add positions", ports.output, x, positions);
+  w.add("aten::add positions", output, x, positions);
 }
 
-void table_backward(Writer& w, Ports& ports) {
+/// Lookup, scaling, learned positions, dropout; the last of them writes the output.
+void embed(Writer& w, Dropout& dropout, const Ports& ports, std::int64_t position_bytes) {
+  if (!dropout.on()) return look_up(w, ports, ports.output, position_bytes);
+  const Slot x = w.tokens_by("embedded", w.size.hidden);
+  look_up(w, ports, x, position_bytes);
+  dropout.forward(x, ports.output);
+}
+
+void table_backward(Writer& w, Ports& ports, Slot d) {
   const std::int64_t table = w.spec.model.vocab * w.spec.model.hidden;
   const bool tied = w.spec.model.tied_embeddings;
-  Slot d = ports.d_output;
   if (w.spec.model.scaled_embedding) d = w.elementwise("MulBackward0 embedding", w.tokens_by("d_scaled", w.size.hidden), {d});
   const Slot gradient = tied ? w.activation("d_table", table * w.size.element) : w.parameter_gradient("embedding.weight", table);
   embedding_backward(w, gradient, d, ports.input);
@@ -199,10 +228,10 @@ void table_backward(Writer& w, Ports& ports) {
   w.elementwise("aten::add tied gradients", ports.tied_gradient, {ports.tied_gradient, gradient});
 }
 
-void positions_backward(Writer& w, const Ports& ports, std::int64_t position_bytes) {
-  Slot d_positions = ports.d_output;
+void positions_backward(Writer& w, Slot d_output, std::int64_t position_bytes) {
+  Slot d_positions = d_output;
   if (w.size.sequences > 1)
-    d_positions = w.elementwise("aten::sum positions", w.activation("d_positions", position_bytes), {ports.d_output}, Writer::Memory::normalization);
+    d_positions = w.elementwise("aten::sum positions", w.activation("d_positions", position_bytes), {d_output}, Writer::Memory::normalization);
   const Slot position_table = w.parameter_gradient("positions.weight", w.spec.model.max_positions * w.spec.model.hidden);
   w.elementwise("EmbeddingBackward0 zeros", position_table, {});
   w.kernel("EmbeddingBackward0 positions", position_table, {position_table, d_positions}, {position_bytes, position_bytes}, hw::MemoryClass::indexing);
@@ -219,10 +248,12 @@ Ports write_embedding(const StepSpec& spec, Layer& layer) {
   ports.input = layer.tensor("ids", 16 * w.size.tokens, Owner::input, Lives::outside);
   ports.output = layer.tensor("output", token_bytes, Owner::activations, Lives::output);
   ports.d_output = layer.tensor("d_output", token_bytes, Owner::activations, Lives::input);
-  embed(w, ports, position_bytes);
+  Dropout dropout(w, "dropout", spec.model.hidden_dropout);
+  embed(w, dropout, ports, position_bytes);
   layer.begin_backward();
-  table_backward(w, ports);
-  if (spec.model.positions == Positions::learned) positions_backward(w, ports, position_bytes);
+  const Slot gradient = dropout.backward(ports.d_output);
+  table_backward(w, ports, gradient);
+  if (spec.model.positions == Positions::learned) positions_backward(w, gradient, position_bytes);
   ports.parameter_gradients = w.parameter_gradients();
   layer.finish();
   return ports;

@@ -250,16 +250,16 @@ Layer::Instance Layer::instance(std::string_view instance_name, std::span<const 
 }
 
 void Layer::backward(const Instance& instance, bool drops) {
-  if (!drops) return emit(backward_saving_.plan, instance, backward_work());
+  if (!drops) return emit(backward_saving_.plan, instance, mode_.backward);
   const std::span<const Action> plan = backward_dropping_.plan;
-  emit(plan.first(backward_dropping_.recompute_at), instance, backward_work());
+  emit(plan.first(backward_dropping_.recompute_at), instance, mode_.backward);
   recompute(instance);
-  emit(plan.subspan(backward_dropping_.recompute_at), instance, backward_work());
+  emit(plan.subspan(backward_dropping_.recompute_at), instance, mode_.backward);
 }
 
 void Layer::recompute(const Instance& instance) {
   builder_.mark(recompute_begin_);
-  emit(recompute_, instance, forward_work());
+  emit(recompute_, instance, mode_.forward);
   builder_.mark(recompute_end_);
 }
 

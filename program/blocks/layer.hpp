@@ -34,7 +34,7 @@ struct Tensor {
 
 /// How a layer's launches are made and whether activations of its instances are dropped and recomputed.
 struct LayerMode {
-  bool compiled = false;   // launches inside a compiled graph
+  hw::HostWork forward = hw::HostWork::op_forward, backward = hw::HostWork::op_backward;  // of each launch
   bool recompute = false;  // activation checkpointing: of the whole forward, unless a part of it is marked
   bool early_stop = true;  // recomputation ends with the last tensor that the backward needs
   bool reentrant = false;  // the recomputed output and its gradient are variables of checkpointing's own backward, which holds them until it returns
@@ -92,13 +92,13 @@ class Layer {
 
   // --- making the calls for one instance; `drops`: its activations are not kept for the backward
   void forward(const Instance& instance) { forward(instance, mode_.recompute); }
-  void forward(const Instance& instance, bool drops) { emit(drops ? forward_dropping_ : forward_saving_, instance, forward_work()); }
+  void forward(const Instance& instance, bool drops) { emit(drops ? forward_dropping_ : forward_saving_, instance, mode_.forward); }
   /// The backward, with the recomputation before the first kernel that needs it.
   void backward(const Instance& instance) { backward(instance, mode_.recompute); }
   void backward(const Instance& instance, bool drops);
   /// The two parts one by one, where the whole forward is recomputed.
   void recompute(const Instance& instance);
-  void backward_of_recomputed(const Instance& instance) { emit(backward_dropping_.plan, instance, backward_work()); }
+  void backward_of_recomputed(const Instance& instance) { emit(backward_dropping_.plan, instance, mode_.backward); }
 
  private:
   struct Launch {
@@ -156,8 +156,6 @@ class Layer {
   void emit(std::span<const Action> plan, const Instance& instance, hw::HostWork work);
   void emit_launch(const Launch& launch, std::size_t index, const Instance& instance, hw::HostWork work);
   [[nodiscard]] Call call(const Compute& compute, const Instance& instance) const;
-  [[nodiscard]] hw::HostWork forward_work() const { return mode_.compiled ? hw::HostWork::op_compiled : hw::HostWork::op_forward; }
-  [[nodiscard]] hw::HostWork backward_work() const { return mode_.compiled ? hw::HostWork::op_compiled : hw::HostWork::op_backward; }
 
   Builder& builder_;
   std::string name_;

@@ -25,6 +25,8 @@ struct Ports {
 Ports write_block(const StepSpec& spec, Layer& layer, std::int64_t window = 0);
 Ports write_head(const StepSpec& spec, Layer& layer);
 Ports write_embedding(const StepSpec& spec, Layer& layer);
+/// Metrics of a micro-batch, a list without a backward. Returns the logits, which live elsewhere.
+Slot write_train_metrics(const StepSpec& spec, Layer& layer);
 
 /// The same as the few kernels that real backends run.
 Ports write_native_block(const StepSpec& spec, Layer& layer, std::int64_t window);

@@ -1,6 +1,8 @@
 // Projections, clamp, rotary positions and expansion of grouped keys and values.
 #include "program/blocks/attention.hpp"
 
+#include <string>
+
 namespace stepcast::program {
 namespace {
 
@@ -12,6 +14,35 @@ constexpr auto kStrided = hw::MemoryClass::indexing;
 // --- rotary positions; n = bytes of the tensor. x cos + rotate_half(x) sin, cos and sin being small ------------------------------------------------------
 
 Slot Rope::forward(Slot x) {
+  switch (w_.spec.kernels.rope) {
+    case RopeKernels::rotate_half: break;
+    case RopeKernels::complex: return as_complex(x, "");
+    case RopeKernels::fused: return w_.elementwise("fused_rope", tensor("rope", bytes_), {x});
+  }
+  return rotate_half(x);
+}
+
+Slot Rope::backward(Slot gradient) {
+  switch (w_.spec.kernels.rope) {
+    case RopeKernels::rotate_half: break;
+    case RopeKernels::complex: return as_complex(gradient, " backward");
+    case RopeKernels::fused: return w_.elementwise("fused_rope backward", tensor("d_input", bytes_), {gradient});
+  }
+  return rotate_half_backward(gradient);
+}
+
+/// To fp32, read as complex numbers; times the angles, which are small; back. The derivative is the same with conjugate angles.
+Slot Rope::as_complex(Slot x, const char* pass) {
+  const std::string suffix(pass);
+  const std::int64_t wide = bytes_ / w_.size.element * 4;
+  const bool casts = w_.size.element != 4;
+  const auto name = [&](const char* what) { return name_ + "." + what + suffix; };
+  const Slot fp32 = casts ? w_.elementwise("aten::to rope" + suffix, w_.activation(name("fp32"), wide), {x}) : x;
+  const Slot product = w_.elementwise("aten::mul complex rope" + suffix, w_.activation(name("product"), wide), {fp32}, kStrided);
+  return casts ? w_.elementwise("aten::to rope result" + suffix, w_.activation(name("rope"), bytes_), {product}) : product;
+}
+
+Slot Rope::rotate_half(Slot x) {
   const std::int64_t n = bytes_;
   const Slot negated = w_.kernel("aten::neg rope", tensor("negated", n / 2), {x}, {n / 2, n / 2}, kStrided);
   const Slot rotated = w_.kernel("aten::cat rope", tensor("rotated", n), {negated, x}, {n, n}, kStrided);
@@ -20,7 +51,7 @@ Slot Rope::forward(Slot x) {
   return w_.add("aten::add rope", tensor("rope", n), cosine, sine);
 }
 
-Slot Rope::backward(Slot gradient) {
+Slot Rope::rotate_half_backward(Slot gradient) {
   const std::int64_t n = bytes_;
   const Slot d_rotated = w_.elementwise("MulBackward0 sin", tensor("d_rotated", n), {gradient}, kStrided);
   const Slot d_upper = w_.kernel("NegBackward0 rope", tensor("d_upper", n / 2), {d_rotated}, {n / 2, n / 2}, kStrided);

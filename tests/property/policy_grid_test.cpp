@@ -114,7 +114,23 @@ const Option kOptions[] = {
     {"loss", 4, [](StepSpec& s, int v) { s.kernels.loss = static_cast<Loss>(v); }, true},
     {"keep_logits", 2, [](StepSpec& s, int v) { s.kernels.keep_logits = v == 1; }, true},
     {"kept_kv", 2, [](StepSpec& s, int v) { s.kernels.expand_kv = v == 0; }, true},
-    {"kernels", 2, [](StepSpec& s, int v) { s.kernels.set = v == 0 ? KernelSet::pytorch_eager : KernelSet::pytorch_compile; }, true},
+    {"kernels", 3,
+     [](StepSpec& s, int v) {
+       constexpr std::array<KernelSet, 3> sets{KernelSet::pytorch_eager, KernelSet::pytorch_compile, KernelSet::megatron};
+       s.kernels.set = sets[static_cast<std::size_t>(v)];
+     },
+     true},
+    {"train_metrics", 2,
+     [](StepSpec& s, int v) {
+       if (v == 1) s.kernels.keep_logits = true, s.kernels.train_metrics = 2;
+     }},
+    {"dropout", 3,
+     [](StepSpec& s, int v) {
+       s.model.attention_dropout = v == 2;
+       s.model.hidden_dropout = v >= 1;
+     }},
+    {"rope", 3, [](StepSpec& s, int v) { s.kernels.rope = static_cast<RopeKernels>(v); }},
+    {"sync_each_phase", 2, [](StepSpec& s, int v) { s.sync_each_phase = v == 1; }},
     {"optimizer", 3, [](StepSpec& s, int v) { s.optimizer.implementation = static_cast<OptimizerImpl>(2 - v); }},
     {"no_clip", 2, [](StepSpec& s, int v) { s.optimizer.clip_grad_norm = v == 0; }, true},
     {"clip_host_sync", 2, [](StepSpec& s, int v) { s.optimizer.clip_host_sync = v == 1; }},
@@ -198,13 +214,14 @@ TEST_CASE("every pair of option values that the rules allow gives a clean progra
   for (const Option& option : kOptions) all += static_cast<std::size_t>(option.values);
   CHECK(used.size() == all);
   // Among options that every framework knows, the rules refuse reentrant recomputation of chosen kernels, grouped keys where none are or where they must be
-  // copied, logits kept that were never whole, and experts in a compiled graph.
+  // copied, logits kept that were never whole, experts in a compiled graph, and Megatron's kernels for other blocks than GPT's.
   std::set<std::string> refused;
   for (const stepcast::test::Pair& pair : pairs.impossible()) {
     if (kOptions[pair.i].common && kOptions[pair.j].common) refused.insert(text_of(pair));
   }
   CHECK(refused == std::set<std::string>{"attention=1 kept_kv=1", "kept_kv=1 model=1", "kept_kv=1 model=2", "loss=3 keep_logits=1", "kernels=1 model=3",
-                                         "recompute=3 reentrant=1"});
+                                         "kept_kv=1 kernels=2", "kernels=2 model=0", "kernels=2 model=2", "kernels=2 model=3", "kernels=2 model=4",
+                                         "kernels=2 model=5", "kernels=2 model=6", "recompute=3 reentrant=1"});
 }
 
 TEST_CASE("the generator closes every allowed pair with far fewer choices than there are combinations") {

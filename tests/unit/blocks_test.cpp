@@ -45,6 +45,23 @@ TEST_CASE("Llama with fused norms: 24 and 47") {
   CHECK(t.forward.bytes == doctest::Approx((124 - 2 * 32) * kTh + 10 * kTf).epsilon(0.001));
 }
 
+TEST_CASE("rotary positions by products of complex numbers: 3 kernels each way for q and for k; fused: one") {
+  StepSpec spec = two_blocks(test::llama2_7b());
+  spec.kernels.rope = RopeKernels::complex;
+  const BlockTally complex = tally(spec);
+  CHECK(complex.forward.kernels() == 38 - 2 * 5 + 2 * 3);
+  CHECK(complex.backward.kernels() == 75 - 2 * 9 + 2 * 3);
+  // To fp32 6, product 8, back 6 per element.
+  CHECK(complex.forward.bytes == doctest::Approx((124 - 2 * 20 + 2 * 20) * kTh + 10 * kTf).epsilon(0.001));
+  CHECK(complex.backward.bytes == doctest::Approx((274 - 2 * 30 + 2 * 20) * kTh + 18 * kTf).epsilon(0.001));
+  spec.kernels.rope = RopeKernels::fused;
+  const BlockTally fused = tally(spec);
+  CHECK(fused.forward.kernels() == 38 - 2 * 5 + 2);
+  CHECK(fused.backward.kernels() == 75 - 2 * 9 + 2);
+  CHECK(fused.forward.bytes == doctest::Approx((124 - 2 * 20 + 2 * 4) * kTh + 10 * kTf).epsilon(0.001));
+  CHECK(fused.backward.bytes == doctest::Approx((274 - 2 * 30 + 2 * 4) * kTh + 18 * kTf).epsilon(0.001));
+}
+
 TEST_CASE("Llama compiled: 14 and 26") {
   StepSpec spec = two_blocks(test::llama2_7b());
   spec.kernels.set = KernelSet::pytorch_compile;

@@ -39,6 +39,10 @@ TEST_CASE("each spelling is read, and written so that it reads again") {
                                            {"/kernels/loss=chunked"},
                                            {"/kernels/loss=fused_fp32"},
                                            {"/kernels/keep_logits=true"},
+                                           {"/kernels/keep_logits=true", "/kernels/train_metrics=2"},
+                                           {"/model/dropout/hidden=true"},
+                                           {"/kernels/rope=complex"},
+                                           {"/host/sync_each_phase=true"},
                                            {"/kernels/expand_kv=false", "/model/kv_heads=8"},
                                            {"/optimizer/zero_grad_set_to_none=false"}};
   const Scenario plain = read({});
@@ -70,6 +74,13 @@ TEST_CASE("settings that contradict each other are refused at their place, with 
   CHECK(refusal({"/kernels/loss=chunked", "/model/vocab=16000000", "/model/hidden=1024", "/model/heads=32", "/model/head_dim=32"}).find("/kernels/loss: ") !=
         std::string::npos);
   CHECK(refusal({"/kernels/loss=chunked", "/kernels/keep_logits=true"}).find("--set: /kernels/keep_logits: a chunked loss makes no logits") == 0);
+  CHECK(refusal({"/kernels/train_metrics=1"}).find("--set: /kernels/train_metrics: are taken of logits that are kept") == 0);
+  CHECK(refusal({"/kernels/rope=fused", "/model/positions=none"}).find("--set: /kernels/rope: the model has no rotary positions") == 0);
+  CHECK(refusal({"/kernels/rope=fused", "/kernels/set=pytorch-compile"}).find("--set: /kernels/rope: is for eager blocks") == 0);
+  CHECK(refusal({"/kernels/set=megatron"}).find("--set: /kernels/set: \"megatron\" is known for GPT blocks") == 0);
+  CHECK(refusal({"/model/dropout/attention=true"}).find("--set: /model/dropout/attention: what it costs inside fused attention is not known") == 0);
+  CHECK(refusal({"/model/dropout/hidden=true", "/kernels/set=pytorch-compile"}).find("--set: /model/dropout/hidden: what a compiled graph") == 0);
+  CHECK(refusal({"/model/dropout/hidden=true", "/model/layout=parallel"}).find("is known for the layout") != std::string::npos);
   CHECK(refusal({"/kernels/expand_kv=false"}).find("--set: /kernels/expand_kv: the model has a key and a value for every query head") == 0);
   CHECK(refusal({"/kernels/expand_kv=false", "/model/kv_heads=8", "/kernels/attention=unfused"}).find("/kernels/expand_kv: unfused attention") !=
         std::string::npos);

@@ -86,7 +86,8 @@ TEST_CASE("frameworks by their words") {
   CHECK(at({{"framework", "zero3 (DeepSpeed)"}, {"sharding", "ZeRO-3"}}, "/policy/framework") == "zero3");
   CHECK(at({{"framework", "InternEvo"}, {"sharding", "ZeRO-1 over all data-parallel ranks"}}, "/policy/framework") == "zero1");
   CHECK(at({{"framework", "InternEvo"}, {"sharding", "ZeRO-1 inside groups of 8"}, {"n_gpus", "8"}}, "/policy/framework") == "zero1");
-  CHECK(has(refusal({{"framework", "InternEvo"}, {"sharding", "ZeRO-1 inside groups of 8"}, {"n_gpus", "16"}}), "inside groups"));
+  CHECK(at({{"framework", "InternEvo"}, {"sharding", "ZeRO-1 inside groups of 8"}, {"n_gpus", "16"}}, "/policy/shard_group_size") == 8);
+  CHECK(has(refusal({{"framework", "InternEvo"}, {"sharding", "ZeRO-2 inside groups of 8"}, {"n_gpus", "16"}}), "inside groups"));
   CHECK(at({{"framework", "single GPU"}, {"sharding", "none"}, {"n_gpus", "1"}}, "/policy/framework") == "fsdp1");
   CHECK(at({{"sharding", "HYBRID_SHARD"}}, "/policy/sharding") == "HYBRID_SHARD");
   CHECK(has(refusal({{"framework", "JAX pjit (Pax)"}}), "XLA"));

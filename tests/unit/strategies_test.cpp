@@ -99,8 +99,9 @@ TEST_CASE("shard groups of another size: half a node, two nodes") {
   }
   spec = test::fixed_step(2);
   spec.policy.shard_group_size = 8;
-  CHECK_THROWS_WITH_AS(build_program(spec, 1),
-                       "scenario: /policy/shard_group_size: belongs to hybrid sharding; use sharding \"HYBRID_SHARD\" or \"_HYBRID_SHARD_ZERO2\"", InputError);
+  CHECK_THROWS_WITH_AS(
+      build_program(spec, 1),
+      "scenario: /policy/shard_group_size: belongs to hybrid sharding and to \"zero1\"; use sharding \"HYBRID_SHARD\" or \"_HYBRID_SHARD_ZERO2\"", InputError);
 }
 
 TEST_CASE("hybrid sharding: the all-reduce has a stream of its own that waits for the reduce-scatter, and only the final callback waits for it") {

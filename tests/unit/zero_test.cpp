@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "hw_models/input_error.hpp"
 #include "program/build.hpp"
 #include "program/check.hpp"
 #include "program/model.hpp"
@@ -139,6 +140,34 @@ TEST_CASE("memory: 2 P of parameters, 12 P / N of partitions, 2 P / N of gradien
     l = test::ledger(build_program(spec, 2));
     CHECK(of(l.peak["backward"], Owner::reduction) >= 2 * 2 * 50'000'000);
   }
+}
+
+TEST_CASE("stage 1 inside groups: gradients are reduced among all, the optimizer's state and the updated parameters are a group's") {
+  StepSpec spec = zero(Framework::zero1);  // 4 nodes of 8
+  const std::int64_t whole = ZeroStage12::partition_of(spec);
+  spec.policy.shard_group_size = 8;
+  CHECK(ZeroStage12::partition_of(spec) == doctest::Approx(4.0 * static_cast<double>(whole)).epsilon(1e-6));
+  const Program p = build_program(spec, 2);
+  int reduced = 0, gathered = 0;
+  for (const Op& op : p.slice(p.steps[1])) {
+    if (op.kind != OpKind::collective) continue;
+    const CollectiveEntry& entry = p.collectives[op.id];
+    const bool bucket = entry.label == "all_reduce bucket", parameters = entry.label == "all_gather updated parameters";
+    const hw::GroupShape group{8, 1};
+    reduced += bucket, gathered += parameters;
+    CHECK((!bucket || entry.shape.group == spec.world));
+    CHECK((!parameters || entry.shape.group == group));
+  }
+  CHECK(reduced > 0);
+  CHECK(gathered > 0);
+  CHECK(check(p).empty());
+  spec.policy.shard_group_size = 16;
+  CHECK(ZeroStage12::partition_of(spec) == doctest::Approx(2.0 * static_cast<double>(whole)).epsilon(1e-6));
+  spec.policy.shard_group_size = 5;
+  CHECK_THROWS_AS(build_program(spec, 1), InputError);
+  spec.policy.shard_group_size = 8;
+  spec.policy.framework = Framework::zero2;
+  CHECK_THROWS_AS(build_program(spec, 1), InputError);
 }
 
 TEST_CASE("one rank reduces and gathers nothing") {
