@@ -82,9 +82,12 @@ sim::Options options_of(const scenarios::Scenario& scenario, const hw::CostModel
 
 }  // namespace
 
-Inputs inputs_of(const scenarios::Scenario& scenario, const program::Program& program) {
+Inputs inputs_of(const scenarios::Scenario& scenario, const program::Program& program, const Hardware* hardware) {
   Inputs inputs;
-  if (!scenario.fixed_costs) inputs.model.emplace(scenarios::gpu(scenario), scenarios::hardware(scenario));
+  if (!scenario.fixed_costs) {
+    const Hardware own = hardware ? *hardware : hardware_of(scenario);
+    inputs.model.emplace(own.gpu, own.cluster);
+  }
   const hw::CostModel* model = inputs.model ? &*inputs.model : nullptr;
   inputs.prices = model ? sim::price(program, *model) : sim::price(program, fixed_costs(*scenario.fixed_costs));
   scale_host(inputs.prices, scenario.host.scale);

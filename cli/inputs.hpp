@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "cli/hardware.hpp"
 #include "hw_models/cost_model.hpp"
 #include "program/program.hpp"
 #include "scenarios/scenario.hpp"
@@ -16,7 +17,7 @@ struct Inputs {
   sim::Options options;
 };
 
-/// `program` is that of the scenario's step. Throws InputError.
-Inputs inputs_of(const scenarios::Scenario& scenario, const program::Program& program);
+/// `program` is that of the scenario's step; `hardware`: other than the scenario's, not with fixed costs. Throws InputError.
+Inputs inputs_of(const scenarios::Scenario& scenario, const program::Program& program, const Hardware* hardware = nullptr);
 
 }  // namespace stepcast::cli

@@ -65,9 +65,9 @@ Prediction predict(const scenarios::Scenario& scenario, std::vector<std::string>
   return prediction;
 }
 
-Report forecast(const scenarios::Scenario& scenario, const program::Program& program) {
+Report forecast(const scenarios::Scenario& scenario, const program::Program& program, const Hardware* hardware) {
   Prediction prediction{scenario, {}, {}, {}};
-  Inputs inputs = inputs_of(scenario, program);
+  Inputs inputs = inputs_of(scenario, program, hardware);
   if (!scenarios::steps_vary(scenario) && scenario.run.ranks == scenarios::Ranks::folded) inputs.options.record_from_step = scenario.run.steps - 1;
   run(program, inputs, prediction);
   return std::move(prediction.report);

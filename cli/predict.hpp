@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/hardware.hpp"
 #include "cli/report/report.hpp"
 #include "program/program.hpp"
 #include "scenarios/scenario.hpp"
@@ -24,8 +25,8 @@ Prediction predict(const scenarios::Scenario& scenario, std::vector<std::string>
 /// The program that predict runs.
 program::Program program_of(const scenarios::Scenario& scenario);
 
-/// The report of predict, from the scenario's program or an equal one, and no trace: for many forecasts.
-Report forecast(const scenarios::Scenario& scenario, const program::Program& program);
+/// The report of predict, from the scenario's program or an equal one, and no trace: for many forecasts. `hardware`: other than the scenario's.
+Report forecast(const scenarios::Scenario& scenario, const program::Program& program, const Hardware* hardware = nullptr);
 
 /// Report of a finished simulation; `gpu` and `cluster` are null in fixed-cost mode.
 Report make_report(const scenarios::Scenario& scenario, const program::Program& program, const sim::Result& result, const hw::CostModel* model);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cli/command.hpp"
+#include "cli/interval.hpp"
 #include "cli/load.hpp"
 #include "cli/out_of_memory.hpp"
 #include "cli/predict.hpp"
@@ -22,7 +23,7 @@ namespace {
 struct Options {
   ScenarioChoice choice;
   OutputChoice output;
-  std::int64_t seeds = 1;
+  std::int64_t seeds = 1, interval = 0;
 };
 
 Exit exit_of(const Report& report) {
@@ -55,6 +56,8 @@ Exit run(const Options& options) {
   if (!options.output.folder.empty()) check_folder(options.output.folder, options.output.force);
   Prediction prediction = predict(loaded.scenario, std::move(loaded.warnings));
   if (options.seeds > 1 && prediction.report.outcome == "ok") run_seeds(prediction.scenario, options.seeds, prediction.report);
+  if (options.interval > 0 && prediction.report.outcome == "ok")
+    prediction.report.interval = interval_of(prediction.scenario, options.interval, static_cast<std::uint64_t>(prediction.scenario.run.seed));
   if (prediction.report.outcome == "out_of_memory") prediction.report.out_of_memory.remedies = remedies(prediction.scenario);
   if (!options.output.folder.empty()) {
     publish(prediction, options.output.folder, options.output.force);
@@ -73,6 +76,9 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--seeds", options->seeds, "Run N seeds from /run/seed on: the spread of the step time between them")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
+  command->add_option("--interval", options->interval, "P10 to P90 of N forecasts with constants drawn from their spreads; /run/seed keys the draws")
+      ->type_name("N")
+      ->check(CLI::Range(10, 10000));
   options->output.add_json(*command);
   options->output.add_folder(*command);
   command->footer(

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "cli/command.hpp"
@@ -20,6 +21,8 @@ struct Options {
   std::string table, csv;
   std::string tier, source, gpu, id;
   unsigned threads = 0;  // 0: as many as the machine has
+  std::int64_t interval = 0, calibrate_rows = 0;
+  std::optional<std::uint64_t> split, seed;
   OutputChoice output;
 };
 
@@ -60,6 +63,8 @@ void write_csv(const std::string& path, const std::string& text) {
 }
 
 Exit validate(const Options& options) {
+  if (options.seed && options.interval == 0 && options.calibrate_rows == 0)
+    throw InputError("command line", "", "--seed: nothing is drawn", "give --interval or --calibrate-rows");
   const calibration::Sources sources;
   calibration::RunTable table = calibration::read_runs_file(options.table);
   name_ignored(table.ignored);
@@ -69,8 +74,14 @@ Exit validate(const Options& options) {
     folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "report.html", "report.csv"}, options.output.force);
   }
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
-  const Judgement judgement = judge(runs, sources, threads, progress(runs.size()));
-  const nlohmann::ordered_json json = to_json(judgement);
+  const Judgement judgement =
+      judge(runs, sources, threads, JudgeOptions{.factors = {}, .interval = options.interval, .seed = options.seed.value_or(0)}, progress(runs.size()));
+  nlohmann::ordered_json json = to_json(judgement);
+  std::optional<Recalibration> calibrated;
+  if (options.calibrate_rows > 0 || options.split) {
+    calibrated = recalibrate(runs, judgement, sources, {options.calibrate_rows, options.split.value_or(options.seed.value_or(0))}, threads);
+    json["calibrated"] = to_json(*calibrated);
+  }
   if (folder) {
     folder->stage("report.json", json.dump(2) + "\n");
     folder->stage("report.html", to_html(judgement, std::filesystem::path(options.table).filename().string()));
@@ -78,7 +89,7 @@ Exit validate(const Options& options) {
     folder->publish();
   }
   if (!options.csv.empty()) write_csv(options.csv, to_csv(judgement));
-  print(options.output.json ? json.dump(2) + "\n" : to_text(judgement));
+  print(options.output.json ? json.dump(2) + "\n" : to_text(judgement) + (calibrated ? "\n" + to_text(*calibrated) : ""));
   return Exit::ok;
 }
 
@@ -94,6 +105,15 @@ void add_validate(CLI::App& app, Action& action) {
   command->add_option("--id", options->id, "Only rows whose id begins with this text")->type_name("TEXT");
   command->add_option("--threads", options->threads, "Rows simulated at a time (default: all cores)")->type_name("N")->check(CLI::Range(1u, 1024u));
   command->add_option("--csv", options->csv, "Write one line per row into this file")->type_name("FILE");
+  command->add_option("--interval", options->interval, "Members of an 80 % interval for each row, and how many of the rows lie in theirs")
+      ->type_name("N")
+      ->check(CLI::Range(10, 1000));
+  CLI::Option* rows =
+      command->add_option("--calibrate-rows", options->calibrate_rows, "Fit the machine's parameters to N rows of each source, judge the others")
+          ->type_name("N")
+          ->check(CLI::Range(1, 1000));
+  command->add_option("--split", options->split, "The same with a random half of each source's rows, by this seed")->type_name("SEED")->excludes(rows);
+  command->add_option("--seed", options->seed, "Of --interval's draws and of --calibrate-rows' choice")->type_name("SEED");
   options->output.add_json(*command);
   command->add_option("--out", options->output.folder, "Write report.json, report.html and report.csv into this folder")->type_name("DIR");
   command->add_flag("--force", options->output.force, "With --out: replace files that stepcast did not write");

@@ -89,6 +89,11 @@ Json seeds_json(const SeedsRow& s) {
           {"step_times_s", s.step_times_s}};
 }
 
+Json interval_json(const IntervalRow& i) {
+  return {
+      {"members", i.members}, {"left_out", i.left_out}, {"seed", i.seed}, {"step_time_s", percentiles_json(i.step_time_s)}, {"mfu", percentiles_json(i.mfu)}};
+}
+
 }  // namespace
 
 Json to_json(const Report& r) {
@@ -133,6 +138,7 @@ Json to_json(const Report& r) {
   j["step_time_percentiles_s"] = ok ? percentiles_json(r.step_time_percentiles_s) : Json(nullptr);
   if (!r.rank_waits.empty()) j["rank_waits"] = rank_waits_json(r);
   if (!r.seeds.step_times_s.empty()) j["seeds"] = seeds_json(r.seeds);
+  if (r.interval.members > 0) j["interval"] = interval_json(r.interval);
   j["phases"] = phases_json(r);
   j["gaps"] = gaps_json(r);
   j["collectives"] = collectives_json(r);

@@ -85,6 +85,13 @@ struct SeedsRow {
   Percentiles percentiles_s;
 };
 
+/// Forecasts with constants drawn from their spreads.
+struct IntervalRow {
+  std::int64_t members = 0, left_out = 0;  // those that did not fit
+  std::uint64_t seed = 0;
+  Percentiles step_time_s, mfu;
+};
+
 struct ScenarioFacts {
   std::string name, why, model, device, policy, precision, recompute, kernels;
   std::int64_t nodes = 1, gpus_per_node = 1, seq_len = 0, micro_batch = 0, grad_accum = 1, parameters = 0,
@@ -113,6 +120,7 @@ struct Report {
   Percentiles step_time_percentiles_s;
   std::vector<RankRow> rank_waits;  // by rank; empty unless ranks are explicit
   SeedsRow seeds;                   // empty unless several were run
+  IntervalRow interval;             // no members unless it was asked for
   std::vector<PhaseRow> phases;
   std::vector<GapRow> gaps;
   std::vector<CollectiveRow> collectives;

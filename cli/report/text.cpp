@@ -41,6 +41,15 @@ std::string summary(const Report& r) {
 
 std::string spread_text(const Percentiles& p) { return fmt::format("10 %: {}, median {}, 90 %: {}", time_text(p.p10), time_text(p.p50), time_text(p.p90)); }
 
+std::string interval(const Report& r) {
+  const IntervalRow& i = r.interval;
+  if (i.members == 0) return "";
+  std::string text = fmt::format("What is uncertain\n  80 % of {} forecasts with constants drawn from their spreads: step time {} to {}", i.members,
+                                 time_text(i.step_time_s.p10), time_text(i.step_time_s.p90));
+  if (r.has_peak) text += fmt::format(", MFU {} to {}", percent_text(i.mfu.p10), percent_text(i.mfu.p90));
+  return text + (i.left_out > 0 ? fmt::format("; {} do not fit into memory\n", i.left_out) : "\n");
+}
+
 std::string differences(const Report& r) {
   std::string text;
   if (r.mean_of_steps) text += fmt::format("  {} steps: {}\n", r.measured_steps, spread_text(r.step_time_percentiles_s));
@@ -155,7 +164,7 @@ std::string to_text(const Report& r) {
   text += wrapped(headline(r.scenario), 0);
   if (!r.scenario.why.empty()) text += wrapped(r.scenario.why, 2);
   std::vector<std::string> parts;
-  if (r.outcome == "ok") parts = {summary(r), differences(r), where_time_goes(r), phases(r), collectives(r), memory(r), kernels(r)};
+  if (r.outcome == "ok") parts = {summary(r), interval(r), differences(r), where_time_goes(r), phases(r), collectives(r), memory(r), kernels(r)};
   else if (r.outcome == "out_of_memory") parts = {out_of_memory_text(r.out_of_memory)};
   else parts = {list("DEADLOCK: who waits for what\n", r.deadlock)};
   parts.insert(parts.end(), {list("Warnings\n", r.warnings), r.outcome == "ok" ? conventions(r) : "", assumptions(r)});

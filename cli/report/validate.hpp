@@ -5,12 +5,16 @@
 #include <string>
 
 #include "cli/validate/judge.hpp"
+#include "cli/validate/recalibrate.hpp"
 
 namespace stepcast::cli {
 
 /// Errors by source, tier and GPU, outcomes, the worst rows, and the rows without a forecast by reason.
 std::string to_text(const Judgement& judgement);
 nlohmann::ordered_json to_json(const Judgement& judgement);
+/// By source: errors as shipped and after the fit, and the factors that the rows determine.
+std::string to_text(const Recalibration& recalibration);
+nlohmann::ordered_json to_json(const Recalibration& recalibration);
 /// One line a row.
 std::string to_csv(const Judgement& judgement);
 /// A page that needs nothing beside it: measured against forecast as an inline SVG on logarithmic axes, and the text's tables.

@@ -23,6 +23,7 @@ Json summary_json(const calibration::ErrorSummary& s) {
 Json group_json(const Group& group) {
   Json json = summary_json(group.speed);
   json["rank_correlation"] = or_null(group.rank_correlation);
+  if (group.coverage) json["coverage"] = *group.coverage;
   if (group.memory.count > 0) json["memory"] = summary_json(group.memory);
   return json;
 }
@@ -56,18 +57,20 @@ Json forecast_json(const Forecast& f) {
 }
 
 Json row_json(const JudgedRow& row) {
-  return {{"id", row.id},
-          {"source", row.group},
-          {"tier", row.tier},
-          {"gpu", row.gpu},
-          {"n_gpus", row.n_gpus},
-          {"model", row.model},
-          {"measured", measured_json(row.measured)},
-          {"predicted", forecast_json(row.forecast)},
-          {"rel_error", or_null(row.error)},
-          {"mfu_rel_error", or_null(row.mfu_error)},
-          {"memory_rel_error", or_null(row.memory_error)},
-          {"notes", row.notes}};
+  Json json = {{"id", row.id},
+               {"source", row.group},
+               {"tier", row.tier},
+               {"gpu", row.gpu},
+               {"n_gpus", row.n_gpus},
+               {"model", row.model},
+               {"measured", measured_json(row.measured)},
+               {"predicted", forecast_json(row.forecast)},
+               {"rel_error", or_null(row.error)},
+               {"mfu_rel_error", or_null(row.mfu_error)},
+               {"memory_rel_error", or_null(row.memory_error)},
+               {"notes", row.notes}};
+  if (row.interval) json["interval"] = {{"p10", row.interval->p10}, {"p50", row.interval->p50}, {"p90", row.interval->p90}};
+  return json;
 }
 
 Json outcomes_json(const std::vector<JudgedRow>& rows) {

@@ -31,6 +31,19 @@ std::string speed_table(const Judgement& j) {
   return table.render();
 }
 
+/// How often what was measured lies between P10 and P90.
+std::string coverage_table(const Judgement& j) {
+  if (!j.all.coverage) return "";
+  Table table({"measured within P10 to P90", "rows", "share, %"});
+  const auto add = [&](const std::string& name, const Group& group) {
+    if (group.coverage) table.add({name, std::to_string(group.speed.count), percent(*group.coverage)});
+  };
+  for (const auto& [name, group] : j.by_source) add(name, group);
+  for (const auto& [name, group] : j.by_tier) add("tier " + name, group);
+  add("all", j.all);
+  return "\n" + table.render();
+}
+
 std::string memory_table(const Judgement& j) {
   Table table({"peak memory, error in %", "rows", "median", "mean", "p90", "max", "bias"});
   const auto add = [&](const std::string& name, const calibration::ErrorSummary& s) {
@@ -95,7 +108,7 @@ std::string skipped(const Judgement& j) {
 }  // namespace
 
 std::string to_text(const Judgement& judgement) {
-  return speed_table(judgement) + memory_table(judgement) + outcomes(judgement) + worst_rows(judgement) + skipped(judgement);
+  return speed_table(judgement) + coverage_table(judgement) + memory_table(judgement) + outcomes(judgement) + worst_rows(judgement) + skipped(judgement);
 }
 
 }  // namespace stepcast::cli

@@ -11,9 +11,6 @@ namespace {
 
 using calibration::MemoryQuantity, calibration::Run;
 
-/// More than any device has: the run of a forecast that does not fit.
-constexpr std::int64_t kUnlimited = std::int64_t{1} << 46;
-
 void fill_times(const Report& report, Forecast& f) {
   f.tokens_per_s_per_gpu = report.tokens_per_s_per_gpu;
   f.step_time_s = report.step_time_s;
@@ -53,14 +50,25 @@ void compare(JudgedRow& row) {
   }
 }
 
-void forecast_and_compare(const Run& run, const calibration::SourceFacts& facts, JudgedRow& row) {
-  scenarios::Scenario scenario = scenario_of_row(run, facts, row.notes);
-  StepForecast step = forecast_step(scenario);
+Percentiles speed_interval(StepForecaster& forecaster, const Hardware& hardware, const JudgeOptions& options) {
+  std::vector<double> speeds;
+  for (std::int64_t member = 0; member < options.interval; ++member) {
+    const Report report = forecaster.on(drawn(hardware, options.seed, static_cast<std::uint64_t>(member))).report;
+    if (report.outcome == "ok") speeds.push_back(report.tokens_per_s_per_gpu);
+  }
+  return percentiles(speeds);
+}
+
+void forecast_and_compare(const Run& run, const calibration::SourceFacts& facts, const JudgeOptions& options, JudgedRow& row) {
+  const scenarios::Scenario scenario = scenario_of_row(run, facts, row.notes);
+  const Hardware hardware = scaled(hardware_of(scenario), options.factors);
+  StepForecaster forecaster(scenario);
+  StepForecast step = forecaster.on(hardware);
   fill_memory(step, row.forecast);
   if (step.report.outcome == "deadlock") throw NotExpressible("the simulated program deadlocks");
   if (step.report.outcome == "out_of_memory" && !ran_out_of_memory(run)) {
-    scenario.allocator.device_memory = kUnlimited;
-    step = forecast_step(scenario);
+    forecaster.remove_memory_limit();
+    step = forecaster.on(hardware);
     row.forecast.peak_allocated_bytes = step.report.peak_allocated_bytes;
     row.forecast.peak_active_bytes = step.report.peak_active_bytes;
     row.forecast.peak_reserved_bytes = step.report.peak_reserved_bytes;
@@ -73,6 +81,19 @@ void forecast_and_compare(const Run& run, const calibration::SourceFacts& facts,
   row.forecast.mfu = peak > 0 ? flops * row.forecast.tokens_per_s_per_gpu / peak : 0;
   row.measured = measured(run, facts, scenario, flops, peak);
   compare(row);
+  if (options.interval > 0 && row.error) row.interval = speed_interval(forecaster, hardware, options);
+}
+
+/// Share of the rows with an interval that hold what was measured.
+std::optional<double> coverage_of(const std::vector<const JudgedRow*>& rows) {
+  double held = 0, all = 0;
+  for (const JudgedRow* row : rows) {
+    if (!row->interval) continue;
+    const double measured = *row->measured.tokens_per_s_per_gpu;
+    all += 1;
+    held += measured >= row->interval->p10 && measured <= row->interval->p90 ? 1 : 0;
+  }
+  return all > 0 ? std::optional(held / all) : std::nullopt;
 }
 
 Group group_of(const std::vector<const JudgedRow*>& rows) {
@@ -84,14 +105,14 @@ Group group_of(const std::vector<const JudgedRow*>& rows) {
     forecasts.push_back(row->forecast.tokens_per_s_per_gpu);
     measurements.push_back(*row->measured.tokens_per_s_per_gpu);
   }
-  return {calibration::summarize(errors), calibration::summarize(memory), calibration::rank_correlation(forecasts, measurements)};
+  return {calibration::summarize(errors), calibration::summarize(memory), calibration::rank_correlation(forecasts, measurements), coverage_of(rows)};
 }
 
 std::string gpu_family(const std::string& gpu) { return gpu.empty() ? "not said" : lower(gpu.substr(0, gpu.find('-'))); }
 
 }  // namespace
 
-JudgedRow judge_row(const Run& raw, const calibration::Sources& sources) {
+JudgedRow judge_row(const Run& raw, const calibration::Sources& sources, const JudgeOptions& options) {
   const calibration::SourceFacts facts = sources.of(raw);
   const Run run = calibration::completed(raw, facts);
   JudgedRow row;
@@ -104,7 +125,7 @@ JudgedRow judge_row(const Run& raw, const calibration::Sources& sources) {
   row.n_gpus = run.count("n_gpus").value_or(0);
   row.notes = run.notes;
   try {
-    forecast_and_compare(run, facts, row);
+    forecast_and_compare(run, facts, options, row);
   } catch (const NotExpressible& reason) { row.skipped = reason.what(); } catch (const InputError& refused) {
     row.skipped = refused.what();
   }
@@ -133,10 +154,11 @@ Judgement summarize(std::vector<JudgedRow> rows) {
   return judgement;
 }
 
-Judgement judge(const std::vector<Run>& runs, const calibration::Sources& sources, unsigned threads, const std::function<void(std::size_t)>& done) {
+Judgement judge(const std::vector<Run>& runs, const calibration::Sources& sources, unsigned threads, const JudgeOptions& options,
+                const std::function<void(std::size_t)>& done) {
   std::vector<JudgedRow> rows(runs.size());
   for_each_index(
-      runs.size(), threads, [&](std::size_t i) { rows[i] = judge_row(runs[i], sources); }, done);
+      runs.size(), threads, [&](std::size_t i) { rows[i] = judge_row(runs[i], sources, options); }, done);
   return summarize(std::move(rows));
 }
 

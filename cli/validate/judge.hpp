@@ -11,7 +11,9 @@
 #include "calibration/errors.hpp"
 #include "calibration/runs.hpp"
 #include "calibration/source_facts.hpp"
+#include "cli/hardware.hpp"
 #include "cli/report/report.hpp"
+#include "program/program.hpp"
 #include "scenarios/scenario.hpp"
 
 namespace stepcast::cli {
@@ -41,6 +43,7 @@ struct JudgedRow {
   Measured measured;
   Forecast forecast;
   std::optional<double> error, mfu_error, memory_error;  // forecast / measured - 1
+  std::optional<Percentiles> interval;                   // of tokens/s/GPU
   std::vector<std::string> notes;
 };
 
@@ -48,6 +51,7 @@ struct JudgedRow {
 struct Group {
   calibration::ErrorSummary speed, memory;
   std::optional<double> rank_correlation;  // forecast against measured tokens/s/GPU
+  std::optional<double> coverage;          // share of rows whose measured tokens/s/GPU lie in the interval
 };
 
 struct Judgement {
@@ -56,10 +60,16 @@ struct Judgement {
   std::map<std::string, Group> by_source, by_tier, by_gpu;
 };
 
+struct JudgeOptions {
+  MachineFactors factors;     // of the machine that ran against its profile
+  std::int64_t interval = 0;  // members of each row's interval; 0: none
+  std::uint64_t seed = 0;
+};
+
 /// Simulates the row's scenario. Never throws: what can't be read or said is the reason in `skipped`.
-JudgedRow judge_row(const calibration::Run& run, const calibration::Sources& sources);
+JudgedRow judge_row(const calibration::Run& run, const calibration::Sources& sources, const JudgeOptions& options = {});
 /// All rows on `threads` threads; the result does not depend on their number. `done` is called, from any thread, with the number of rows finished.
-Judgement judge(const std::vector<calibration::Run>& runs, const calibration::Sources& sources, unsigned threads,
+Judgement judge(const std::vector<calibration::Run>& runs, const calibration::Sources& sources, unsigned threads, const JudgeOptions& options = {},
                 const std::function<void(std::size_t)>& done = {});
 Judgement summarize(std::vector<JudgedRow> rows);
 
@@ -68,6 +78,24 @@ struct StepForecast {
   Report report;
   bool extended = false;
 };
-StepForecast forecast_step(scenarios::Scenario scenario);
+
+/// Forecasts of one scenario on several machines: its programs are built once.
+class StepForecaster {
+ public:
+  explicit StepForecaster(const scenarios::Scenario& scenario);
+  [[nodiscard]] StepForecast on(const Hardware& hardware);
+  /// From now on the device has more memory than any run needs.
+  void remove_memory_limit();
+
+ private:
+  struct Simulated {
+    scenarios::Scenario scenario;
+    program::Program program;
+  };
+  [[nodiscard]] StepForecast whole(const Hardware& hardware);
+  scenarios::Scenario scenario_;
+  std::optional<Simulated> whole_;
+  std::vector<Simulated> shortened_;  // with few micro-batches, one more in each
+};
 
 }  // namespace stepcast::cli

@@ -54,13 +54,31 @@ TEST_CASE("filters, the CSV file and the folder") {
   CHECK(place.run("validate runs.csv --out out").code == 0);  // replaces its own report
 }
 
+TEST_CASE("an interval for each row, and the machine's factors fitted to some rows") {
+  const Place place;
+  std::string table = kTable.substr(0, kTable.find('\n') + 1);
+  for (const char* id : {"a", "b", "c", "d"})
+    table += std::string(id) + ",lab,small,a100-80gb,8,FULL_SHARD,2,bf16,none,50000,1024,4,8,4096,swiglu,32000,1024,fsdp1,A,fair\n";
+  place.file("runs.csv", table);
+  const Json interval = Json::parse(place.run("validate runs.csv --interval 10 --json").out);
+  CHECK(interval["rows"][0]["interval"]["p10"].get<double>() < interval["rows"][0]["interval"]["p90"].get<double>());
+  CHECK(interval["summary"].contains("coverage"));
+  const Json fitted = Json::parse(place.run("validate runs.csv --calibrate-rows 2 --seed 3 --json").out)["calibrated"];
+  REQUIRE(fitted["by_source"]["lab"]["fitted_rows"].size() == 2);
+  CHECK(fitted["after"]["count"] == 2);
+  CHECK(fitted["after"]["mean"].get<double>() < fitted["before"]["mean"].get<double>());  // all rows are one run
+  CHECK(has(place.run("validate runs.csv --split 1").out, "calibrated on own rows"));
+  CHECK(place.run("validate runs.csv --split 1 --calibrate-rows 2").code == 2);
+}
+
 TEST_CASE("refused tables are exit code 2 and one line") {
   const Place place;
   place.file("bad.csv", "id,source\n\"open");
   place.file("cell.csv", "id,source,model,gpu,n_gpus,sharding,micro_batch,precision,act_ckpt,mfu\na,b,c,d,x,f,1,bf16,none,0.4\n");
   place.file("runs.csv", kTable);
-  for (const char* arguments : {"validate", "validate no-such.csv", "validate bad.csv", "validate cell.csv", "validate runs.csv --tier Z",
-                                "validate runs.csv --threads 0", "validate runs.csv --csv no/such/folder.csv"}) {
+  for (const char* arguments :
+       {"validate", "validate no-such.csv", "validate bad.csv", "validate cell.csv", "validate runs.csv --tier Z", "validate runs.csv --threads 0",
+        "validate runs.csv --seed 1", "validate runs.csv --interval 1", "validate runs.csv --csv no/such/folder.csv"}) {
     const Outcome r = place.run(arguments);
     CHECK_MESSAGE(r.code == 2, arguments);
     CHECK_MESSAGE(has(r.err, "stepcast: "), arguments);

@@ -72,7 +72,7 @@ TEST_CASE("a run that ran but does not fit by the forecast keeps both facts: its
 TEST_CASE("a step of many micro-batches is that of a few and what each further one adds") {
   const std::vector<std::string> sets = {"/model/layers=4", "/batch/seq_len=512", "/batch/micro_batch=1", "/batch/grad_accum=60"};
   const auto scenario = scenarios::read_scenario("7b-32xa100", sets);
-  const cli::StepForecast short_cut = cli::forecast_step(scenario);
+  const cli::StepForecast short_cut = cli::StepForecaster(scenario).on(cli::hardware_of(scenario));
   CHECK(short_cut.extended);
   const auto whole = cli::predict(scenario).report;
   CHECK(short_cut.report.step_time_s == doctest::Approx(whole.step_time_s).epsilon(1e-3));

@@ -1,0 +1,66 @@
+// See hardware.hpp.
+#include "cli/hardware.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "calibration/draws.hpp"
+#include "calibration/machine.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+/// Constants that one cause moves share a draw: it is named after the cause.
+std::string cause_of(const std::string& constant) {
+  for (const char* prefix : {"host_", "attention_", "efficiency_"}) {
+    if (constant.starts_with(prefix)) return prefix;
+  }
+  return constant.ends_with("_network_hop") ? "network_hop" : constant;
+}
+
+template <class Change>
+void change_where(hw::Profile& profile, Change change) {
+  for (auto& [name, constant] : profile.constants) change(name, constant.value);
+}
+
+}  // namespace
+
+Hardware hardware_of(const scenarios::Scenario& scenario) { return {scenarios::gpu(scenario), scenarios::hardware(scenario)}; }
+
+double spread_of(const hw::Constant& constant) {
+  if (constant.spread) return *constant.spread;
+  switch (constant.origin) {
+    case hw::Origin::datasheet: return 0;
+    case hw::Origin::measured: return 0.05;
+    case hw::Origin::fitted: return 0.08;
+    case hw::Origin::assumed: break;
+  }
+  return 0.25;
+}
+
+Hardware drawn(Hardware hardware, std::uint64_t seed, std::uint64_t member) {
+  using calibration::Owner;
+  for (const calibration::Parameter& parameter : calibration::candidates({hardware.gpu, hardware.cluster.node, {}})) {
+    if (parameter.owner == Owner::host_clock) continue;  // of measurements, not of runs
+    hw::Profile& profile = parameter.owner == Owner::gpu ? hardware.gpu : hardware.cluster.node;
+    hw::Constant& constant = profile.constants.find(parameter.name)->second;
+    const double draw = calibration::normal(seed, cause_of(parameter.name), member);
+    constant.value = std::clamp(constant.value * std::exp(spread_of(constant) * draw), parameter.min, parameter.max);
+  }
+  return hardware;
+}
+
+Hardware scaled(Hardware hardware, const MachineFactors& factors) {
+  change_where(hardware.gpu, [&](const std::string& name, double& value) {
+    if (name == "sustained_clock") value *= factors.clock;
+  });
+  change_where(hardware.cluster.node, [&](const std::string& name, double& value) {
+    if (name == "network_efficiency") value *= factors.network;
+    if (name.ends_with("_network_hop")) value *= factors.latency;
+    if (name.starts_with("host_") && !name.ends_with("_rate")) value *= factors.host;
+  });
+  return hardware;
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,37 @@
+// The machine of a forecast apart from its scenario, so that its constants can be moved: by draws from their spreads, or by factors fitted to runs. docs/intervals.md.
+// Test: tests/unit/hardware_test.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "hw_models/hardware.hpp"
+#include "scenarios/scenario.hpp"
+
+namespace stepcast::cli {
+
+struct Hardware {
+  hw::Profile gpu;
+  hw::Cluster cluster;
+};
+
+/// With real hardware only: a scenario with fixed costs has none.
+Hardware hardware_of(const scenarios::Scenario& scenario);
+
+/// Standard deviation of log(value): the profile's own, else by kind (datasheet 0, measured 0.05, fitted 0.08, assumed 0.25).
+double spread_of(const hw::Constant& constant);
+
+/// Draw `member` of the constants that a measurement could move, each log-normal around its value. What has one cause moves together: host times, latencies of the network, attention
+/// rates, efficiencies of memory-bound kernels. A function of seed, member and name alone.
+Hardware drawn(Hardware hardware, std::uint64_t seed, std::uint64_t member);
+
+/// What may be unknown of the machine that ran: multiples of the profile's values.
+struct MachineFactors {
+  double clock = 1;    // rate of matrix products and attention
+  double network = 1;  // bandwidth between nodes
+  double latency = 1;  // of each hop between nodes
+  double host = 1;     // time of each piece of host work
+};
+
+Hardware scaled(Hardware hardware, const MachineFactors& factors);
+
+}  // namespace stepcast::cli
