@@ -73,6 +73,7 @@ Json show_json(const scenarios::Scenario& scenario) {
   return {{"scenario", scenarios::to_json(scenario)},
           {"parameters", parameters},
           {"active_parameters", program::active_parameters(scenario.model)},
+          {"trained_parameters", program::trained_parameters(scenario.model)},
           {"parameters_per_block", program::parameters_per_block(scenario.model)},
           {"matmul_parameters", program::matmul_parameters(scenario.model)},
           {"units", units},

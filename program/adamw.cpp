@@ -21,14 +21,17 @@ constexpr std::int64_t kMaxElements = kChunkElements * kMaxBlocks;
 }  // namespace
 
 AdamW::AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units)
-    : spec_(spec), builder_(builder), units_(units), element_(hw::bytes_per_element(spec.precision.master)) {
+    : spec_(spec), builder_(builder), element_(hw::bytes_per_element(spec.precision.master)) {
   for (const Unit& unit : units) {
-    std::string label = unit.name;
-    temporary_.push_back(builder.buffer(label.append(".adam_temporary"), element_ * unit.flat.shard, Owner::optimizer));
-    second_temporary_.push_back(builder.buffer(label.append("2"), element_ * unit.flat.shard, Owner::optimizer));
+    if (unit.trained_shard > 0) units_.push_back(&unit);
   }
-  std::int64_t norms = spec.policy.framework == Framework::fsdp1 ? static_cast<std::int64_t>(units.size()) : 0;
-  for (const Unit& unit : units) norms += spec.policy.framework == Framework::fsdp1 ? 0 : unit.tensors;
+  for (const Unit* unit : units_) {
+    std::string label = unit->name;
+    temporary_.push_back(builder.buffer(label.append(".adam_temporary"), element_ * unit->trained_shard, Owner::optimizer));
+    second_temporary_.push_back(builder.buffer(label.append("2"), element_ * unit->trained_shard, Owner::optimizer));
+  }
+  std::int64_t norms = spec.policy.framework == Framework::fsdp1 ? static_cast<std::int64_t>(units_.size()) : 0;
+  for (const Unit* unit : units_) norms += spec.policy.framework == Framework::fsdp1 ? 0 : unit->trained_tensors;
   const std::int64_t number = hw::bytes_per_element(norm_type());
   norms_ = builder.buffer("clip.norms", number * norms, Owner::workspace);
   norm_ = builder.buffer("clip.norm", number, Owner::workspace);
@@ -60,7 +63,7 @@ void AdamW::unscale() {
 /// On the host's processors, where shards and gradients are. The norm is combined on the device, and the host waits for it.
 void AdamW::step_on_host() {
   std::int64_t elements = 0;
-  for (const Unit& unit : units_) elements += unit.flat.shard;
+  for (const Unit* unit : units_) elements += unit->trained_shard;
   if (spec_.optimizer.clip_grad_norm) {
     builder_.host_work(hw::HostWork::cpu_pass, mebi_elements(elements));
     builder_.alloc(norm_, kCompute);
@@ -85,7 +88,7 @@ void AdamW::native_clip() {
   builder_.alloc(norm_, kCompute);
   const std::vector<Operand> gradients = operands_of({&Unit::sharded_grad}, Access::read);
   std::int64_t elements = 0;
-  for (const Unit& unit : units_) elements += unit.flat.shard;
+  for (const Unit* unit : units_) elements += unit->trained_shard;
   const auto launch = [&](Function function, const char* op, std::int64_t writes, Access norm, Access access) {
     std::vector<Operand> operands{{norm_, norm}};
     for (const Operand& gradient : gradients) operands.push_back({gradient.buffer, access});
@@ -106,8 +109,8 @@ void AdamW::native_clip() {
 
 std::vector<Operand> AdamW::operands_of(std::initializer_list<BufferId Unit::*> members, Access access) const {
   std::vector<Operand> operands;
-  for (const Unit& unit : units_) {
-    for (const auto member : members) operands.push_back({unit.*member, access});
+  for (const Unit* unit : units_) {
+    for (const auto member : members) operands.push_back({unit->*member, access});
   }
   return operands;
 }
@@ -116,9 +119,9 @@ Part AdamW::norm_part() const { return part(norm_, norm_type(), 1); }
 
 std::vector<Part> AdamW::gradient_parts() const {
   std::vector<Part> parts;
-  for (const Unit& unit : units_) {
-    if (unit.gradients.empty()) parts.push_back(part(unit.sharded_grad, spec_.precision.master, unit.flat.shard));
-    for (const Unit::GradientPlace& gradient : unit.gradients) parts.push_back(gradient.part);
+  for (const Unit* unit : units_) {
+    if (unit->gradients.empty()) parts.push_back(part(unit->sharded_grad, spec_.precision.master, unit->trained_shard));
+    for (const Unit::GradientPlace& gradient : unit->gradients) parts.push_back(gradient.part);
   }
   return parts;
 }
@@ -131,8 +134,8 @@ Call AdamW::update_call(const Group& group) const {
     call.parts.insert(call.parts.end(), {beside(unit.master), gradient, beside(unit.exp_avg), beside(unit.exp_avg_sq)});
   };
   for (std::size_t i = group.begin; i < group.end; ++i) {
-    const Unit& unit = units_[i];
-    if (unit.gradients.empty()) add(unit, part(unit.sharded_grad, spec_.precision.master, unit.flat.shard), 0);
+    const Unit& unit = *units_[i];
+    if (unit.gradients.empty()) add(unit, part(unit.sharded_grad, spec_.precision.master, unit.trained_shard), 0);
     for (const Unit::GradientPlace& gradient : unit.gradients) add(unit, gradient.part, gradient.begin);
   }
   return call;
@@ -164,12 +167,12 @@ KernelId AdamW::kernel(const char* op, std::int64_t read_elements, std::int64_t 
 
 /// Lazily, in the first step: zeros of each shard's size, twice.
 void AdamW::create_state() {
-  for (const Unit& unit : units_) {
-    const KernelId zeros = kernel("aten::zeros_like", 0, unit.flat.shard);
-    for (const BufferId state : {unit.exp_avg, unit.exp_avg_sq}) {
+  for (const Unit* unit : units_) {
+    const KernelId zeros = kernel("aten::zeros_like", 0, unit->trained_shard);
+    for (const BufferId state : {unit->exp_avg, unit->exp_avg_sq}) {
       builder_.alloc(state, kCompute);
       builder_.launch(zeros, kCompute, kWork, {out(state)});
-      builder_.computes([&] { return zero_call(part(state, spec_.precision.master, unit.flat.shard)); });
+      builder_.computes([&] { return zero_call(part(state, spec_.precision.master, unit->trained_shard)); });
     }
   }
   state_created_ = true;
@@ -180,11 +183,11 @@ std::vector<AdamW::Group> AdamW::groups(std::size_t tensor_lists) const {
   std::vector<Group> result;
   std::size_t count = 0;
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    const std::int64_t elements = units_[i].flat.shard;
-    count += tensors(units_[i]);
+    const std::int64_t elements = units_[i]->trained_shard;
+    count += tensors(*units_[i]);
     if (result.empty() || count > kMaxTensors[tensor_lists - 1] || result.back().elements + elements > kMaxElements) {
       result.push_back({i, i, 0, 0});
-      count = tensors(units_[i]);
+      count = tensors(*units_[i]);
     }
     Group& group = result.back();
     group.end = i + 1;
@@ -200,8 +203,8 @@ void AdamW::pass(const Pass& pass, const std::vector<Group>& groups) {
   for (const Group& group : groups) {
     operands.clear();
     for (std::size_t i = group.begin; i < group.end; ++i) {
-      for (const auto member : pass.reads) operands.push_back(in(units_[i].*member));
-      for (const auto member : pass.updates) operands.push_back(inout(units_[i].*member));
+      for (const auto member : pass.reads) operands.push_back(in(units_[i]->*member));
+      for (const auto member : pass.updates) operands.push_back(inout(units_[i]->*member));
       if (pass.temporary_written) operands.push_back({temporary_[i], pass.temporary_read ? Access::read_write : Access::write});
       else if (pass.temporary_read) operands.push_back(in(temporary_[i]));
     }
@@ -218,7 +221,7 @@ void AdamW::pass(const Pass& pass, const std::vector<Group>& groups) {
 void AdamW::dispatch_tensors(std::size_t lists) {
   if (spec_.policy.framework != Framework::fsdp2) return;
   std::size_t count = 0;
-  for (const Unit& unit : units_) count += unit.tensors;
+  for (const Unit* unit : units_) count += unit->trained_tensors;
   builder_.host_work(hw::HostWork::dtensor_dispatch, static_cast<std::uint32_t>(lists * count));
 }
 
@@ -242,9 +245,9 @@ void AdamW::multi_tensor() {
 /// Parameter by parameter: denom = (v.sqrt() / bias_correction).add_(eps) makes two temporaries.
 void AdamW::for_loop() {
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    const Unit& u = units_[i];
+    const Unit& u = *units_[i];
     const BufferId root = temporary_[i], denominator = second_temporary_[i];
-    const std::int64_t count = tensors(u), n = (u.flat.shard + count - 1) / count;  // a shard's parameters, as if of one size
+    const std::int64_t count = tensors(u), n = (u.trained_shard + count - 1) / count;  // a shard's parameters, as if of one size
     const auto launch = [&](const char* op, std::int64_t reads, std::int64_t writes, std::initializer_list<Operand> operands) {
       const KernelId id = kernel(op, reads * n, writes * n);
       for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, kCompute, kWork, operands);
@@ -269,15 +272,15 @@ void AdamW::clip() {
   builder_.alloc(norms_, kCompute);
   builder_.alloc(norm_, kCompute);
   const auto per_tensor = [&](const Unit& unit, const char* op, bool updates, std::initializer_list<Operand> operands) {
-    const std::int64_t count = tensors(unit), n = (unit.flat.shard + count - 1) / count;
+    const std::int64_t count = tensors(unit), n = (unit.trained_shard + count - 1) / count;
     const KernelId id = kernel(op, n, updates ? n : 0);
     for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, kCompute, kWork, operands);
   };
-  for (const Unit& unit : units_) per_tensor(unit, "aten::linalg_vector_norm", false, {in(unit.sharded_grad), inout(norms_)});
+  for (const Unit* unit : units_) per_tensor(*unit, "aten::linalg_vector_norm", false, {in(unit->sharded_grad), inout(norms_)});
   for (const char* op : {"aten::stack", "aten::linalg_vector_norm total", "aten::pow"}) scalar(op, {in(norms_), inout(norm_)});
   all_reduce_scalars(norm_, "all_reduce gradient norm");
   for (const char* op : {"aten::pow root", "aten::add eps", "aten::div", "aten::clamp"}) scalar(op, {inout(norm_)});
-  for (const Unit& unit : units_) per_tensor(unit, "aten::mul_ clip", true, {inout(unit.sharded_grad), in(norm_)});
+  for (const Unit* unit : units_) per_tensor(*unit, "aten::mul_ clip", true, {inout(unit->sharded_grad), in(norm_)});
   builder_.free(norms_);
   builder_.free(norm_);
 }

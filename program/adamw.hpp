@@ -54,14 +54,14 @@ class AdamW {
   void pass(const Pass& pass, const std::vector<Group>& groups);
   [[nodiscard]] std::vector<Group> groups(std::size_t tensor_lists) const;
   [[nodiscard]] std::uint32_t tensors(const Unit& unit) const {
-    return spec_.policy.framework == Framework::fsdp1 && !spec_.policy.use_orig_params ? 1 : unit.tensors;
+    return spec_.policy.framework == Framework::fsdp1 && !spec_.policy.use_orig_params ? 1 : unit.trained_tensors;
   }
   [[nodiscard]] KernelId kernel(const char* op, std::int64_t read_elements, std::int64_t write_elements) const;
 
   const StepSpec& spec_;
   Builder& builder_;
-  const std::vector<Unit>& units_;
-  std::int64_t element_;  // bytes of the master type
+  std::vector<const Unit*> units_;  // those with something to train
+  std::int64_t element_;            // bytes of the master type
   bool state_created_ = false;
   std::vector<BufferId> temporary_, second_temporary_;  // by unit: one master shard each
   BufferId norms_ = 0, norm_ = 0, overflow_ = 0;

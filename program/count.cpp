@@ -1,5 +1,6 @@
 // Sums over the ops of a range. Definitions: docs/check.md, "Counting". Test: tests/unit/count_test.cpp.
 #include "program/count.hpp"
+#include "program/model.hpp"
 
 namespace stepcast::program {
 namespace {
@@ -108,7 +109,8 @@ double attended_positions(const ModelShape& model, std::int64_t seq_len) {
 }  // namespace
 
 Flops model_flops_per_token(const ModelShape& model, std::int64_t parameters, std::int64_t seq_len, FlopsConvention convention) {
-  const double dense = 6.0 * static_cast<double>(parameters);
+  const double frozen = model.lora_rank > 0 ? static_cast<double>(program::parameters(model) - trained_parameters(model)) : 0;
+  const double dense = 6.0 * static_cast<double>(parameters) - 2.0 * frozen;
   const double pairs = attended_positions(model, seq_len) * static_cast<double>(model.heads * model.head_dim);
   switch (convention) {
     case FlopsConvention::full_attention: return Flops(dense + 12.0 * pairs);

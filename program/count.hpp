@@ -36,7 +36,7 @@ Counts count(const Program& program, Range range);
 
 /// FLOPs of forward and backward per token: 6 P, plus 12 L a d s (full) or 6 L a d s (causal) for attention; a heads, d head dimension, s sequence length, no recomputation
 /// (Chowdhery et al., "PaLM", 2022, appendix B). `parameters` is the count that the caller stands by.
-/// With a sliding window s is what the window leaves of it: full attention counts twice the pairs of the band, causal attention the band.
+/// Frozen parameters have no weight gradients: 4 in place of 6 for each. With a sliding window s is what the window leaves of it: full attention counts twice the pairs of the band, causal attention the band.
 Flops model_flops_per_token(const ModelShape& model, std::int64_t parameters, std::int64_t seq_len, FlopsConvention convention);
 
 /// FLOPs of the recomputed kernels of a range by the same convention: attention over all pairs, half of them, or none; other kernels as executed.

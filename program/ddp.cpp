@@ -37,12 +37,15 @@ std::vector<Unit> make_ddp_units(const StepSpec& spec, Builder& builder) {
   const std::int64_t p = hw::bytes_per_element(spec.precision.param), m = hw::bytes_per_element(spec.precision.master);
   std::vector<Unit> units = blocks_and_root(spec.model);
   for (Unit& u : units) {
-    for (const ParameterTensor& tensor : tensors_of(u, spec.model)) u.flat.shard += tensor.elements, ++u.tensors;
+    const std::vector<ParameterTensor> tensors = tensors_of(u, spec.model);
+    for (const ParameterTensor& tensor : tensors) u.flat.shard += tensor.elements, ++u.tensors;
     u.flat.elements = u.parameters = u.flat.shard;
+    count_trained(u, tensors);
+    const auto state = [&](const char* what) { return builder.buffer(u.name + what, m * u.trained_shard, Owner::optimizer); };
     const auto buffer = [&](const char* what, std::int64_t element, Owner owner) { return builder.buffer(u.name + what, element * u.flat.shard, owner); };
     u.master = buffer(".master", m, Owner::parameters);
-    u.exp_avg = buffer(".exp_avg", m, Owner::optimizer);
-    u.exp_avg_sq = buffer(".exp_avg_sq", m, Owner::optimizer);
+    u.exp_avg = state(".exp_avg");
+    u.exp_avg_sq = state(".exp_avg_sq");
     u.params = p != m ? buffer(".autocast", p, Owner::parameters) : u.master;
     if (builder.executable()) place_tensors(u, spec);
   }
@@ -99,7 +102,7 @@ void Ddp::name_parameters() {
   const std::size_t head = parameters_.size();
   for (std::size_t i = units_.size() - 1; i-- > 0;) add(units_[i], work_.block_gradients(units_[i].first_block));
   add(root(), work_.embedding_gradients());
-  if (!spec_.model.tied_embeddings) return;
+  if (!spec_.model.tied_embeddings || root().trained_shard == 0) return;
   // A shared parameter is registered with the embedding, and ready when that is.
   const auto shared = std::find_if(parameters_.begin(), parameters_.begin() + static_cast<std::ptrdiff_t>(head),
                                    [&](const Parameter& p) { return builder_.program().buffers[p.produced].label.ends_with(".grad.head.weight"); });
@@ -155,6 +158,7 @@ void Ddp::fill_buckets(std::span<const std::size_t> order, std::int64_t first_ca
   }
   // The optimizer reads one gradient of each unit, or the bucket that holds it, for all of them.
   for (Unit& unit : units_) {
+    if (unit.trained_shard == 0) continue;
     const BufferId first = unit.root ? work_.head_gradients().front() : work_.block_gradients(unit.first_block).front();
     const auto found = std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.produced == first; });
     unit.sharded_grad = spec_.policy.gradient_as_bucket_view ? buckets_[found->bucket].memory : found->gradient;
@@ -222,7 +226,7 @@ void Ddp::forward() {
 void Ddp::backward() {
   next_bucket_ = 0;
   for (Bucket& bucket : buckets_) bucket.pending = bucket.size;
-  if (spec_.kernels.loss == Loss::chunked && shared_ == kNone && !parameters_.empty())
+  if (spec_.kernels.loss == Loss::chunked && shared_ == kNone && !parameters_.empty() && root().trained_shard > 0)
     gradient_ready(parameters_.front());  // the head's, there from the forward on
   with_hooks([&] { work_.head_backward(); }, shared_);
   for (std::size_t i = units_.size() - 1; i-- > 0;) {

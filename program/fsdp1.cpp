@@ -34,7 +34,10 @@ Fsdp1::Fsdp1(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, W
 }
 
 Fsdp1::Carried Fsdp1::carried() const {
-  return {{free_events_.begin(), free_events_.end()}, order_recorded_, units_.back().has_sharded_grad || units_.back().has_flat_grad, optimizer_state_};
+  return {{free_events_.begin(), free_events_.end()},
+          order_recorded_,
+          std::any_of(units_.begin(), units_.end(), [](const Unit& unit) { return unit.has_sharded_grad || unit.has_flat_grad; }),
+          optimizer_state_};
 }
 
 void Fsdp1::forward() {
@@ -245,7 +248,7 @@ void Fsdp1::post_backward(Unit& unit) {
   builder_.host_work(hw::HostWork::fsdp_post_backward);
   reshard(unit, types_.sharded && (sync_gradients_ || frees_after_forward()), Freed::in_backward);
   if (spec_.policy.backward_prefetch == BackwardPrefetch::post) prefetch_previous(unit);
-  if (!sync_gradients_) return;  // the unsharded gradient is kept
+  if (!sync_gradients_ || unit.trained_shard == 0) return;  // the unsharded gradient is kept; a frozen unit has none
   stream_wait(Stream::post_backward, Stream::compute);
   if (types_.sharded) reduce_gradient(unit);
   else all_reduce_gradient(unit);

@@ -9,7 +9,7 @@ namespace stepcast::program {
 
 /// Backward of the split of the flat parameter into views, and AccumulateGrad: it takes the concatenation over or adds it to the kept gradient.
 void Fsdp1::accumulate_flat_gradient(Unit& unit) {
-  if (scheduled_only()) return;
+  if (scheduled_only() || unit.trained_shard == 0) return;
   std::vector<Operand> operands;
   const auto add = [&](std::span<const BufferId> gradients) { std::transform(gradients.begin(), gradients.end(), std::back_inserter(operands), in); };
   if (unit.root) add(work_.root_gradients());

@@ -117,6 +117,7 @@ void Fsdp2::pre_backward(Index i) {
 void Fsdp2::post_backward(Index i) {
   Fsdp2Group& g = group(i);
   builder_.host_work(hw::HostWork::fsdp2_post_backward);
+  if (unit(i).trained_shard == 0) return to_sharded(i);
   collect_gradients(i);
   if (!sync_gradients_) {
     to_sharded(i);

@@ -24,7 +24,9 @@ class Fsdp2 final : public TrainingStep {
     bool gradients = false, optimizer_state = false;
     bool operator==(const Carried&) const = default;
   };
-  [[nodiscard]] Carried carried() const { return {wrapped_.groups.front().has_sharded_grad, optimizer_state_}; }
+  [[nodiscard]] Carried carried() const {
+    return {std::any_of(wrapped_.groups.begin(), wrapped_.groups.end(), [](const Fsdp2Group& g) { return g.has_sharded_grad; }), optimizer_state_};
+  }
 
  private:
   using Index = std::size_t;  // of a group and its unit

@@ -84,11 +84,15 @@ class GroupMaker {
     Unit& unit = wrapped.unit;
     unit.tensors = static_cast<std::uint32_t>(wrapped.tensors.size());
     unit.flat.ranks = ranks_.shard.ranks();
+    std::int64_t trained_shard = 0;
     for (const ParameterTensor& tensor : wrapped.tensors) {
       unit.parameters += tensor.elements;
       unit.flat.shard += shard_elements(tensor, unit.flat.ranks);
+      trained_shard += tensor.frozen ? 0 : shard_elements(tensor, unit.flat.ranks);
     }
     unit.flat.elements = unit.flat.padded();
+    count_trained(unit, wrapped.tensors);
+    unit.trained_shard = trained_shard;
     Fsdp2Group group;
     group.reshards_after_forward = !unit.root && !unit.own_head && spec_.policy.reshard_after_forward != kKeepAfterForward;
     group.unshards_in_backward = !unit.own_embedding || spec_.policy.unshard_embedding_in_backward;
@@ -111,20 +115,20 @@ class GroupMaker {
   [[nodiscard]] bool uses_sub_shard(const Fsdp2Group& group) const { return group.reshards_after_forward && sub_ranks() > kReshardAfterForward; }
 
   void name_buffers(Unit& u, Fsdp2Group& g, const std::vector<ParameterTensor>& tensors) {
-    const std::int64_t s = u.flat.shard, whole = u.flat.padded(), part = gathered_shard(tensors), gathered = part * u.flat.ranks;
+    const std::int64_t s = u.flat.shard, trained = u.trained_shard, part = gathered_shard(tensors), gathered = part * u.flat.ranks;
     const auto buffer = [&](const std::string& what, std::int64_t bytes, Owner owner) { return builder_.buffer(u.name + what, bytes, owner); };
     u.master = buffer(".master", m_ * s, Owner::parameters);
-    u.exp_avg = buffer(".exp_avg", m_ * s, Owner::optimizer);
-    u.exp_avg_sq = buffer(".exp_avg_sq", m_ * s, Owner::optimizer);
-    u.sharded_grad = buffer(".sharded_grad", m_ * s, Owner::gradients);
-    u.new_sharded_grad = buffer(".new_sharded_grad", m_ * s, Owner::gradients);
+    u.exp_avg = buffer(".exp_avg", m_ * trained, Owner::optimizer);
+    u.exp_avg_sq = buffer(".exp_avg_sq", m_ * trained, Owner::optimizer);
+    u.sharded_grad = buffer(".sharded_grad", m_ * trained, Owner::gradients);
+    u.new_sharded_grad = buffer(".new_sharded_grad", m_ * trained, Owner::gradients);
     const bool offloaded = spec_.policy.cpu_offload != CpuOffload::none;
     if (offloaded) g.fetched_shard = buffer(".fetched_shard", m_ * s, Owner::all_gather);
     g.cast_shard = spec_.precision.param != spec_.precision.master ? buffer(".cast_shard", part, Owner::all_gather) : offloaded ? g.fetched_shard : u.master;
     g.staging = buffer(".staging", gathered, Owner::all_gather);
     if (uses_sub_shard(g)) g.post_forward_shard = buffer(".post_forward_shard", gathered / sub_ranks(), Owner::all_gather);
-    g.reduce_input = buffer(".reduce_input", r_ * whole, Owner::reduction);
-    g.reduce_output = buffer(".reduce_output", r_ * s, Owner::reduction);
+    g.reduce_input = buffer(".reduce_input", r_ * trained * u.flat.ranks, Owner::reduction);
+    g.reduce_output = buffer(".reduce_output", r_ * trained, Owner::reduction);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const std::string number = std::to_string(i);  // a group may hold several blocks, whose tensors are named alike
       g.storages.push_back(buffer(".param" + number + "." + tensors[i].name,
@@ -155,7 +159,8 @@ class GroupMaker {
 
   void name_kernels(Unit& u, Fsdp2Group& g, const std::vector<ParameterTensor>& tensors) {
     using enum hw::MemoryClass;
-    const std::int64_t s = u.flat.shard, whole = u.flat.padded(), part = gathered_shard(tensors), gathered = part * u.flat.ranks;
+    const std::int64_t s = u.flat.shard, trained = u.trained_shard, whole = trained * u.flat.ranks, part = gathered_shard(tensors),
+                       gathered = part * u.flat.ranks;
     std::int64_t in_fp8 = 0;
     for (const ParameterTensor& tensor : tensors) {
       if (!gathered_in_fp8(tensor, spec_.precision)) continue;
@@ -175,13 +180,13 @@ class GroupMaker {
         g.clones.push_back(kernel("aten::clone post-forward shard", copy, kept, kept));
       }
     }
-    g.chunk_cat = kernel("fsdp::chunk_cat", copy, p_ * u.parameters, r_ * whole);
+    g.chunk_cat = kernel("fsdp::chunk_cat", copy, p_ * u.trained_parameters, r_ * whole);
     g.pre_divide = kernel("aten::div_ pre-divide", elementwise, r_ * whole, r_ * whole);
-    g.post_divide = kernel("aten::div_ post-divide", elementwise, r_ * s, r_ * s);
-    g.copy_reduced = kernel("reduce-scatter of one rank", copy, r_ * s, r_ * s);
-    g.cast_to_master = kernel("aten::to sharded gradient", elementwise, r_ * s, m_ * s);
-    g.accumulate = kernel("aten::add_ sharded gradient", elementwise, 2 * m_ * s, m_ * s);
-    u.zero = kernel("aten::_foreach_zero_", elementwise, 0, m_ * s);
+    g.post_divide = kernel("aten::div_ post-divide", elementwise, r_ * trained, r_ * trained);
+    g.copy_reduced = kernel("reduce-scatter of one rank", copy, r_ * trained, r_ * trained);
+    g.cast_to_master = kernel("aten::to sharded gradient", elementwise, r_ * trained, m_ * trained);
+    g.accumulate = kernel("aten::add_ sharded gradient", elementwise, 2 * m_ * trained, m_ * trained);
+    u.zero = kernel("aten::_foreach_zero_", elementwise, 0, m_ * trained);
     const std::int64_t each = (m_ * s + u.tensors - 1) / u.tensors;  // as if of one size
     if (spec_.policy.cpu_offload != CpuOffload::none) g.fetch = copy_to_device(builder_, each), g.send = copy_to_host(builder_, each);
   }
@@ -193,14 +198,15 @@ class GroupMaker {
       const bool average = kind != hw::CollectiveKind::all_gather && dtype != hw::Dtype::fp16;  // NCCL's; fp16 is divided before and after
       return builder_.collective({{kind, dtype, bytes, group}, communicator, outer, label, average});
     };
-    const std::int64_t whole = u.flat.padded();
+    const std::int64_t reduced = r_ * u.trained_shard;
     if (ranks_.shard.ranks() > 1) {
       g.all_gather = entry(hw::CollectiveKind::all_gather, spec_.precision.param, gathered, ranks_.shard, Communicator::shard);
-      g.reduce_scatter = entry(hw::CollectiveKind::reduce_scatter, spec_.precision.reduce, r_ * whole, ranks_.shard, Communicator::shard);
+      if (reduced > 0)
+        g.reduce_scatter = entry(hw::CollectiveKind::reduce_scatter, spec_.precision.reduce, reduced * u.flat.ranks, ranks_.shard, Communicator::shard);
     }
     if (uses_sub_shard(g)) g.all_gather_sub = entry(hw::CollectiveKind::all_gather, spec_.precision.param, gathered, sub_group(), Communicator::sub_shard);
-    if (ranks_.replica.ranks() > 1)
-      g.all_reduce = entry(hw::CollectiveKind::all_reduce, spec_.precision.reduce, r_ * u.flat.shard, ranks_.replica, Communicator::replica);
+    if (ranks_.replica.ranks() > 1 && reduced > 0)
+      g.all_reduce = entry(hw::CollectiveKind::all_reduce, spec_.precision.reduce, reduced, ranks_.replica, Communicator::replica);
   }
 
   /// Consecutive ranks: within a node as far as they fit.

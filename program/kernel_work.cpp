@@ -146,7 +146,8 @@ void KernelWork::copy_inputs() {
 }
 
 void KernelWork::embedding_backward() {
-  embedding_.backward(embedding_buffers_);
+  if (spec_.model.lora_rank > 0) builder_.free(boundary(0, true));  // nobody wants it
+  else embedding_.backward(embedding_buffers_);
   builder_.free(input_);
 }
 

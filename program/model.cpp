@@ -1,6 +1,8 @@
 // Tensor lists of the two block styles and sums over them.
 #include "program/model.hpp"
 
+#include <algorithm>
+#include <initializer_list>
 #include <numeric>
 
 namespace stepcast::program {
@@ -8,16 +10,26 @@ namespace {
 
 class TensorList {
  public:
+  explicit TensorList(const ModelShape& model) : model_(model) {}
   void weight(const std::string& name, std::int64_t in, std::int64_t out, bool bias) {
-    tensors.push_back({name + ".weight", in * out, true, out});
-    if (bias) tensors.push_back({name + ".bias", out, false, out});
+    tensors.push_back({name + ".weight", in * out, true, out, frozen()});
+    if (bias) tensors.push_back({name + ".bias", out, false, out, frozen()});
+    if (!has_adapter(model_, name)) return;
+    tensors.push_back({name + ".lora_a.weight", model_.lora_rank * in, true, model_.lora_rank});
+    tensors.push_back({name + ".lora_b.weight", out * model_.lora_rank, true, out});
   }
   void norm(const char* name, const ModelShape& model) {
     vector(name, ".weight", model.hidden);
     if (model.norm == NormKind::layer_norm && model.norm_bias) vector(name, ".bias", model.hidden);
   }
-  void vector(const char* name, const char* suffix, std::int64_t elements) { tensors.push_back({std::string(name) + suffix, elements, false, elements}); }
+  void vector(const char* name, const char* suffix, std::int64_t elements) {
+    tensors.push_back({std::string(name) + suffix, elements, false, elements, frozen()});
+  }
+  [[nodiscard]] bool frozen() const { return model_.lora_rank > 0; }
   std::vector<ParameterTensor> tensors;
+
+ private:
+  const ModelShape& model_;
 };
 
 std::int64_t sum(const std::vector<ParameterTensor>& tensors) {
@@ -41,7 +53,7 @@ void add_feed_forward(const ModelShape& model, const std::string& prefix, Tensor
 }
 
 std::int64_t parameters_per_expert(const ModelShape& model) {
-  TensorList list;
+  TensorList list(model);
   add_feed_forward(model, "", list);
   return sum(list.tensors);
 }
@@ -50,7 +62,7 @@ std::int64_t parameters_per_expert(const ModelShape& model) {
 
 std::vector<ParameterTensor> block_tensors(const ModelShape& model) {
   const std::int64_t h = model.hidden, q = query_width(model), kv = kv_width(model);
-  TensorList list;
+  TensorList list(model);
   list.norm("norm1", model);
   if (model.fused_qkv) {
     list.weight("qkv", h, q + 2 * kv, model.attention_bias);
@@ -70,9 +82,10 @@ std::vector<ParameterTensor> block_tensors(const ModelShape& model) {
 }
 
 std::vector<ParameterTensor> root_tensors(const ModelShape& model) {
-  TensorList list;
-  list.tensors.push_back({"embedding.weight", model.vocab * model.hidden, model.tied_embeddings, model.vocab});
-  if (model.positions == Positions::learned) list.tensors.push_back({"positions.weight", model.max_positions * model.hidden, false, model.max_positions});
+  TensorList list(model);
+  list.tensors.push_back({"embedding.weight", model.vocab * model.hidden, model.tied_embeddings, model.vocab, list.frozen()});
+  if (model.positions == Positions::learned)
+    list.tensors.push_back({"positions.weight", model.max_positions * model.hidden, false, model.max_positions, list.frozen()});
   list.norm("norm", model);
   if (!model.tied_embeddings) list.weight("head", model.hidden, model.vocab, false);
   return std::move(list.tensors);
@@ -85,6 +98,23 @@ std::int64_t active_parameters(const ModelShape& model) {
   return parameters(model) - model.layers * (model.experts - model.active_experts) * parameters_per_expert(model);
 }
 std::int64_t matmul_parameters(const ModelShape& model) { return model.layers * sum_matmul(block_tensors(model)) + sum_matmul(root_tensors(model)); }
+
+bool has_adapter(const ModelShape& model, std::string_view linear) {
+  const auto one_of = [&](std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), linear) != names.end(); };
+  if (model.lora_rank == 0) return false;
+  if (one_of({"q", "v", "qkv"})) return true;
+  if (one_of({"k", "out"})) return model.lora_targets != LoraTargets::query_value;
+  return one_of({"gate", "up", "gate_up", "down"}) && model.lora_targets == LoraTargets::all_linear;
+}
+
+std::int64_t trained_elements(const std::vector<ParameterTensor>& tensors) {
+  return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0},
+                         [](std::int64_t total, const ParameterTensor& t) { return total + (t.frozen ? 0 : t.elements); });
+}
+
+std::int64_t trained_parameters(const ModelShape& model) {
+  return model.layers * trained_elements(block_tensors(model)) + trained_elements(root_tensors(model));
+}
 
 bool gathered_in_fp8(const ParameterTensor& tensor, const Precision& precision) {
   return precision.fp8_all_gather && tensor.matmul && tensor.name != "router.weight" && tensor.name != "head.weight" && tensor.name != "embedding.weight";

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "program/spec.hpp"
@@ -16,6 +17,7 @@ struct ParameterTensor {
   std::int64_t elements = 0;
   bool matmul = false;
   std::int64_t rows = 1;
+  bool frozen = false;  // has no gradient and no optimizer state
 };
 
 /// Tensors of one block, in module order, and of everything outside the blocks (embedding, position table, final norm, head unless tied).
@@ -36,6 +38,12 @@ inline std::string expert_prefix(std::int64_t expert) { return std::string("e").
 /// Widths of the projections, in elements.
 inline std::int64_t query_width(const ModelShape& model) { return model.heads * model.head_dim; }
 inline std::int64_t kv_width(const ModelShape& model) { return model.kv_heads * model.head_dim; }
+
+/// Whether adapters stand beside a linear layer of the blocks: its input A^T, of `lora_rank` columns, times B^T is added to its output.
+bool has_adapter(const ModelShape& model, std::string_view linear);
+/// Of those of all blocks: what the optimizer updates.
+std::int64_t trained_parameters(const ModelShape& model);
+std::int64_t trained_elements(const std::vector<ParameterTensor>& tensors);
 
 /// Weights of the blocks' linear layers, as far as they are gathered in 8 bits.
 bool gathered_in_fp8(const ParameterTensor& tensor, const Precision& precision);

@@ -67,6 +67,25 @@ Broken megatron_rule(const StepSpec& spec) {
   return BrokenRule{"/kernels/set", "\"megatron\" is known for GPT blocks (style gpt, LayerNorm, GELU, learned positions) only", "use \"pytorch-eager\""};
 }
 
+Broken adapter_rule(const StepSpec& spec) {
+  const char* key = "/model/lora_rank";
+  if (spec.model.lora_rank == 0) {
+    if (spec.model.lora_targets == LoraTargets::query_value) return {};
+    return BrokenRule{"/model/lora_targets", "there are no adapters", "set /model/lora_rank"};
+  }
+  if (is_zero(spec.policy.framework)) return BrokenRule{key, "adapters are known for fsdp1, fsdp2 and ddp", "change /policy/framework"};
+  if (spec.policy.framework == Framework::fsdp1 && !spec.policy.use_orig_params)
+    return BrokenRule{key, "frozen and trained parameters share a flat parameter only with use_orig_params", "set /policy/use_orig_params"};
+  if (spec.policy.framework == Framework::fsdp1 && (spec.policy.sharding == Sharding::no_shard || spec.world.ranks() == 1))
+    return BrokenRule{key, "adapters are not known for an fsdp1 that shards nothing", "use framework \"ddp\""};
+  if (spec.policy.cpu_offload != CpuOffload::none) return BrokenRule{key, "adapters are not known with cpu_offload", "leave it out"};
+  if (spec.model.experts > 0) return BrokenRule{key, "adapters are not known for experts", "leave it out"};
+  if (in_fp8(spec.precision)) return BrokenRule{key, "adapters are not known with fp8", "leave /precision/matmul out"};
+  if (spec.kernels.set == KernelSet::megatron) return BrokenRule{key, "adapters are not known for \"megatron\"", "use \"pytorch-eager\""};
+  if (spec.kernels.set == KernelSet::fixed) return BrokenRule{key, "fixed costs have no adapters", "leave it out"};
+  return {};
+}
+
 }  // namespace
 
 std::optional<BrokenRule> broken_model_rule(const StepSpec& spec) {
@@ -78,6 +97,7 @@ std::optional<BrokenRule> broken_model_rule(const StepSpec& spec) {
   if (Broken broken = experts_rule(spec)) return broken;
   if (Broken broken = dropout_rule(spec)) return broken;
   if (Broken broken = megatron_rule(spec)) return broken;
+  if (Broken broken = adapter_rule(spec)) return broken;
   return spec.kernels.set == KernelSet::fixed ? Broken{} : attention_rule(spec);
 }
 

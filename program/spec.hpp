@@ -18,6 +18,9 @@ enum class BlockStyle : std::uint8_t { llama, gpt };
 /// between two norms (Gemma 2).
 enum class BlockLayout : std::uint8_t { sequential, parallel, sandwich };
 
+/// Linear layers of a block that low-rank adapters stand beside: the queries' and values' (or one projection of all three), all of attention, all of the block.
+enum class LoraTargets : std::uint8_t { query_value, attention, all_linear };
+
 /// Architecture of a decoder-only transformer. All sizes in elements.
 struct ModelShape {
   BlockStyle style = BlockStyle::llama;
@@ -40,6 +43,8 @@ struct ModelShape {
   bool attention_softcap = false, logit_softcap = false;   // c tanh(x / c) on attention scores, on logits
   bool scaled_embedding = false;                           // times the root of `hidden`
   bool attention_dropout = false, hidden_dropout = false;  // of attention probabilities; of the embedding and of what attention and feed-forward add
+  std::int64_t lora_rank = 0;                             // of adapters, which alone are trained; 0: none, and all is trained
+  LoraTargets lora_targets = LoraTargets::query_value;
   bool operator==(const ModelShape&) const = default;
 };
 

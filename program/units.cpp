@@ -84,6 +84,7 @@ class UnitMaker {
     unit.tensors = static_cast<std::uint32_t>(tensors.size());
     unit.flat = flatten(tensors, groups_.shard.ranks(), spec_.policy.use_orig_params, spec_.precision.param);
     for (const ParameterTensor& tensor : tensors) unit.parameters += tensor.elements;
+    count_trained(unit, tensors);
     name_buffers(unit);
     if (builder_.executable()) place_tensors(unit);
     name_kernels(unit);
@@ -94,8 +95,8 @@ class UnitMaker {
     const std::int64_t n = u.flat.elements, s = u.flat.shard, padded = u.flat.padded();
     const auto buffer = [&](const char* what, std::int64_t bytes, Owner owner) { return builder_.buffer(u.name + what, bytes, owner); };
     u.master = buffer(".master", m_ * s, Owner::parameters);
-    u.exp_avg = buffer(".exp_avg", m_ * s, Owner::optimizer);
-    u.exp_avg_sq = buffer(".exp_avg_sq", m_ * s, Owner::optimizer);
+    u.exp_avg = buffer(".exp_avg", m_ * u.trained_shard, Owner::optimizer);
+    u.exp_avg_sq = buffer(".exp_avg_sq", m_ * u.trained_shard, Owner::optimizer);
     if (types_.offloaded) u.fetched_shard = buffer(".fetched_shard", m_ * s, Owner::all_gather);
     u.low_shard = types_.mixed && types_.sharded ? buffer(".low_precision_shard", p_ * s, Owner::all_gather) : types_.offloaded ? u.fetched_shard : u.master;
     u.params = types_.sharded || types_.mixed ? buffer(".params", p_ * padded, Owner::all_gather) : u.master;
@@ -178,6 +179,15 @@ std::vector<Unit> blocks_and_root(const ModelShape& model) {
     units.push_back(std::move(unit));
   }
   return units;
+}
+
+/// With `use_orig_params` each rank's part of the adapters depends on where they lie in the flat parameter; an even share stands for all.
+void count_trained(Unit& unit, const std::vector<ParameterTensor>& tensors) {
+  unit.trained_tensors = 0;
+  for (const ParameterTensor& tensor : tensors) unit.trained_tensors += tensor.frozen ? 0 : 1;
+  unit.trained_parameters = trained_elements(tensors);
+  const std::int64_t ranks = unit.flat.ranks;
+  unit.trained_shard = unit.trained_parameters == unit.parameters ? unit.flat.shard : (unit.trained_parameters + ranks - 1) / ranks;
 }
 
 UnitTypes::UnitTypes(const StepSpec& spec)

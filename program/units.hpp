@@ -27,6 +27,9 @@ struct Unit {
   std::uint32_t tensors = 0;             // parameter tensors that the hooks point at buffers
   std::int64_t parameters = 0;           // their elements, without padding
   FlatParameter flat;
+  // What has gradients and optimizer state: all, or the adapters beside frozen parameters; none in a unit that is frozen as a whole.
+  std::uint32_t trained_tensors = 0;
+  std::int64_t trained_parameters = 0, trained_shard = 0;
   bool root = false;
   bool own_embedding = false, own_head = false;  // the unit is the embedding's (with positions), or the head's (with the final norm), alone
 
@@ -41,7 +44,7 @@ struct Unit {
   BufferId reduced = 0;                  // r S; output of the reduce-scatter
   BufferId sharded_grad = 0;             // m S; what the optimizer reads; lives until zero_grad
   BufferId new_sharded_grad = 0;         // m S; of this micro-batch, to be added
-  BufferId exp_avg = 0, exp_avg_sq = 0;  // m S each
+  BufferId exp_avg = 0, exp_avg_sq = 0;  // m each, of what is trained
 
   KernelId cast_shard = 0, concat = 0, accumulate_flat = 0, cast_to_reduce = 0, pad = 0, pre_divide = 0, post_divide = 0, cast_to_master = 0, accumulate = 0;
   KernelId accumulate_into_master = 0, cast_master_to_reduce = 0, zero = 0;  // NO_SHARD: on a gradient that is already in the master type; zero_grad
@@ -54,6 +57,9 @@ struct Unit {
   bool has_flat_grad = false;     // an unsharded gradient is kept from an earlier micro-batch
   bool has_sharded_grad = false;  // a sharded gradient exists
 };
+
+/// Sets what is trained, the shard as that part of the unit's.
+void count_trained(Unit& unit, const std::vector<ParameterTensor>& tensors);
 
 /// What the types of a step imply for every unit.
 struct UnitTypes {

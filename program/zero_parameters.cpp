@@ -42,6 +42,8 @@ Unit make_partition(const StepSpec& spec, Builder& builder, std::int64_t element
   unit.name = "partition";
   unit.tensors = 1;
   unit.parameters = unit.flat.elements = unit.flat.shard = elements;
+  unit.trained_tensors = 1;
+  unit.trained_parameters = unit.trained_shard = elements;
   unit.flat.ranks = spec.world.ranks();
   unit.master = builder.buffer("partition.master", bytes, Owner::parameters);
   unit.exp_avg = builder.buffer("partition.exp_avg", bytes, Owner::optimizer);

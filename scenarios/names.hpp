@@ -15,6 +15,8 @@ inline constexpr EnumName<program::BlockLayout> kBlockLayouts[] = {
 inline constexpr EnumName<program::NormKind> kNorms[] = {{program::NormKind::rms_norm, "rms_norm"}, {program::NormKind::layer_norm, "layer_norm"}};
 inline constexpr EnumName<program::Positions> kPositions[] = {
     {program::Positions::rope, "rope"}, {program::Positions::learned, "learned"}, {program::Positions::alibi, "alibi"}, {program::Positions::none, "none"}};
+inline constexpr EnumName<program::LoraTargets> kLoraTargets[] = {
+    {program::LoraTargets::query_value, "query_value"}, {program::LoraTargets::attention, "attention"}, {program::LoraTargets::all_linear, "all_linear"}};
 inline constexpr EnumName<program::Framework> kFrameworks[] = {{program::Framework::fsdp1, "fsdp1"}, {program::Framework::fsdp2, "fsdp2"},
                                                                {program::Framework::ddp, "ddp"},     {program::Framework::zero1, "zero1"},
                                                                {program::Framework::zero2, "zero2"}, {program::Framework::zero3, "zero3"}};

@@ -47,6 +47,8 @@ void describe(Io& io, program::ModelShape& model) {
     dropout.flag("attention", model.attention_dropout);
     dropout.flag("hidden", model.hidden_dropout);
   });
+  io.count("lora_rank", model.lora_rank, 0, kMaxHidden);
+  io.choice("lora_targets", model.lora_targets, kLoraTargets);
 }
 
 template <class Io>

@@ -1,6 +1,7 @@
 # The program builder: tables and ops, model sizes, kernel lists, the FSDP1 step.
 stepcast_test(program
   unit/adamw_test.cpp
+  unit/adapter_test.cpp
   unit/blocks_test.cpp
   unit/build_test.cpp
   unit/builder_test.cpp

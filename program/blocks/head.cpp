@@ -100,7 +100,8 @@ class ChunkedHead {
   /// Returns the gradient of the input.
   Slot forward(Slot x) {
     const std::int64_t h = w_.size.hidden, v = w_.size.vocab, e = w_.size.element, chunk = chunk_tokens();
-    const Slot weight_gradient = w_.elementwise("aten::zeros head.weight gradient", w_.parameter_gradient("head.weight", v * h), {});
+    Slot weight_gradient = kNoSlot;
+    if (!w_.frozen()) weight_gradient = w_.elementwise("aten::zeros head.weight gradient", w_.parameter_gradient("head.weight", v * h), {});
     const Slot input_gradient = w_.elementwise("aten::zeros input gradient", w_.tokens_by("d_normed_rows", h), {});
     const Slot loss = w_.elementwise("aten::zeros loss", w_.layer.tensor("loss", 4 * w_.size.tokens, Owner::loss), {});
     const Slot logits = w_.layer.tensor("logits_chunk", chunk * v * e, Owner::loss);
@@ -109,7 +110,7 @@ class ChunkedHead {
       w_.gemm("aten::mm head chunk", logits, {x, w_.params}, n, v, h);
       w_.kernel("liger_cross_entropy_kernel", logits, {logits, loss}, {2 * n * v * e, n * v * e}, hw::MemoryClass::softmax);
       w_.gemm("aten::mm input head chunk", input_gradient, {logits, w_.params, input_gradient}, n, h, v);
-      w_.gemm("aten::addmm weight head chunk", weight_gradient, {logits, x, weight_gradient}, v, h, n);
+      if (!w_.frozen()) w_.gemm("aten::addmm weight head chunk", weight_gradient, {logits, x, weight_gradient}, v, h, n);
     }
     w_.elementwise("aten::sum loss", loss, {loss}, hw::MemoryClass::normalization);
     return input_gradient;
@@ -251,9 +252,11 @@ Ports write_embedding(const StepSpec& spec, Layer& layer) {
   Dropout dropout(w, "dropout", spec.model.hidden_dropout);
   embed(w, dropout, ports, position_bytes);
   layer.begin_backward();
-  const Slot gradient = dropout.backward(ports.d_output);
-  table_backward(w, ports, gradient);
-  if (spec.model.positions == Positions::learned) positions_backward(w, gradient, position_bytes);
+  if (!w.frozen()) {
+    const Slot gradient = dropout.backward(ports.d_output);
+    table_backward(w, ports, gradient);
+    if (spec.model.positions == Positions::learned) positions_backward(w, gradient, position_bytes);
+  }
   ports.parameter_gradients = w.parameter_gradients();
   layer.finish();
   return ports;

@@ -51,7 +51,8 @@ Slot Norm::backward(Slot gradient, Slot result) {
   if (result == kNoSlot) result = full("d_input");
   if (eager_list_) return backward_eager_rms(gradient, result);
   w_.elementwise(layer_norm_ ? "NativeLayerNormBackward0 input" : "RmsNormBackward0 input", result, {gradient, x_, statistics_, w_.params}, kReduction);
-  w_.kernel(layer_norm_ ? "NativeLayerNormBackward0 weight" : "RmsNormBackward0 weight", gradient_slots(), {gradient, x_, statistics_}, kReduction);
+  if (!w_.frozen())
+    w_.kernel(layer_norm_ ? "NativeLayerNormBackward0 weight" : "RmsNormBackward0 weight", gradient_slots(), {gradient, x_, statistics_}, kReduction);
   return result;
 }
 
@@ -60,8 +61,10 @@ Slot Norm::backward_eager_rms(Slot gradient, Slot result) {
   const bool casts = w_.size.element != 4;
   // out = weight * normed
   const Slot d_normed = w_.elementwise("MulBackward0 weight, input", full("d_normed"), {gradient, w_.params}, kReduction);
-  const Slot d_weight = w_.elementwise("MulBackward0 weight", full("d_weight"), {gradient, normed_}, kReduction);
-  w_.elementwise("aten::sum weight", gradient_slots()[0], {d_weight}, kReduction);
+  if (!w_.frozen()) {
+    const Slot d_weight = w_.elementwise("MulBackward0 weight", full("d_weight"), {gradient, normed_}, kReduction);
+    w_.elementwise("aten::sum weight", gradient_slots()[0], {d_weight}, kReduction);
+  }
   const Slot d_scaled = casts ? w_.elementwise("ToCopyBackward0 fp32", full_fp32("d_scaled"), {d_normed}) : d_normed;
   // scaled = x32 * rsqrt
   const Slot d_x = w_.elementwise("MulBackward0 x", full_fp32("d_x"), {d_scaled, statistics_}, kReduction);
@@ -98,6 +101,7 @@ Slot Norm::backward_compiled(const std::vector<Slot>& gradients, Slot residual, 
   std::vector<Slot> row_reads = reads;
   if (residual != kNoSlot) row_reads.push_back(residual);
   w_.kernel("triton_red_fused_add_norm_backward", {result}, row_reads, kReduction);
+  if (w_.frozen()) return result;
   // 64 partial sums per column in fp32: a typical split of Inductor's two-stage reductions.
   const Slot partial = w_.activation(name_ + ".partial_sums", 64 * w_.size.hidden * 4);
   w_.kernel("triton_red_fused_norm_weight_partial", {partial}, reads, kReduction);

@@ -99,7 +99,7 @@ Slot Writer::linear(const Linear& linear, Slot x) {
   if (linear.bias) gemm(op, result, {x, weight, bias}, rows(linear), linear.out, linear.in);
   layer.computes(Function::gemm, {part(x), part_of(weight, linear.in * linear.out), part(result), part_of(bias, linear.out)},
                  {.rows = rows(linear), .columns = linear.out, .inner = linear.in, .transpose_b = true});
-  return result;
+  return has_adapter(spec.model, linear.name) ? adapter_.forward(linear, x, result) : result;
 }
 
 /// Selective recomputation of whole linear layers, or of the second, fourth, ... of a block (torchtitan's "op").
@@ -119,7 +119,7 @@ Slot Writer::input_gradient(const Linear& linear, Slot gradient) {
   const Slot result = rows_by("d_input." + linear.name, rows(linear), linear.in);
   if (in_fp8(linear)) return float8_.input_gradient(linear, gradient, result);
   input_gradient(linear, gradient, result, false);
-  return result;
+  return has_adapter(spec.model, linear.name) ? adapter_.input_gradient(linear, gradient, result) : result;
 }
 
 void Writer::add_input_gradient(const Linear& linear, Slot gradient, Slot sum) { input_gradient(linear, gradient, sum, true); }
@@ -134,6 +134,10 @@ void Writer::input_gradient(const Linear& linear, Slot gradient, Slot result, bo
 }
 
 void Writer::weight_gradient(const Linear& linear, Slot gradient, Slot x) {
+  if (frozen()) {
+    if (has_adapter(spec.model, linear.name)) adapter_.weight_gradients(linear, x);
+    return;
+  }
   const Slot weight = parameter_gradient(linear.name + ".weight", linear.in * linear.out);
   if (in_fp8(linear)) {
     float8_.weight_gradient(linear, gradient, x, weight);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/blocks/adapter.hpp"
 #include "program/blocks/float8.hpp"
 #include "program/blocks/layer.hpp"
 #include "program/spec.hpp"
@@ -58,6 +59,8 @@ class Writer {
   /// T x width elements of the compute type.
   Slot tokens_by(std::string name, std::int64_t width) { return rows_by(std::move(name), size.tokens, width); }
   Slot rows_by(std::string name, std::int64_t rows, std::int64_t width) { return activation(std::move(name), rows * width * size.element); }
+  /// Adapters alone are trained: the model's own parameters have no gradients.
+  [[nodiscard]] bool frozen() const { return spec.model.lora_rank > 0; }
   /// The gradient of a parameter, in the compute type; kept for the gradient concat. The same tensor for the same name.
   Slot parameter_gradient(const std::string& parameter, std::int64_t elements);
   [[nodiscard]] std::vector<Slot> parameter_gradients() const;
@@ -89,7 +92,7 @@ class Writer {
 
   /// y = x W + b, the bias in the GEMM's epilogue.
   Slot linear(const Linear& linear, Slot x);
-  /// Input gradient, weight gradient and, with a bias, its column sum. The weight gradient alone if `input_gradient` is false.
+  /// Input gradient, weight gradient and, with a bias, its column sum; of a frozen layer the first, and the gradients of its adapter.
   Slot linear_backward(const Linear& linear, Slot gradient, Slot x);
   Slot input_gradient(const Linear& linear, Slot gradient);
   /// Adds it to `sum`.
@@ -109,6 +112,7 @@ class Writer {
   [[nodiscard]] bool keeps_next_linear();
   Float8 float8_{*this};
   void input_gradient(const Linear& linear, Slot gradient, Slot result, bool accumulate);
+  Adapter adapter_{*this};
   std::vector<std::pair<std::string, Slot>> gradients_;
   std::vector<NamedSlot> parameters_;
   int linears_ = 0;

@@ -148,6 +148,11 @@ const Option kOptions[] = {
        }
      },
      true},
+    {"adapters", 3,
+     [](StepSpec& s, int v) {
+       s.model.lora_rank = v == 0 ? 0 : 8;
+       if (v > 0) s.model.lora_targets = v == 1 ? LoraTargets::query_value : LoraTargets::all_linear;
+     }},
     {"world", 4,
      [](StepSpec& s, int v) {
        constexpr std::array<hw::GroupShape, 4> worlds{hw::GroupShape{4, 3}, {8, 1}, {2, 2}, {1, 1}};
