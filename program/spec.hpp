@@ -43,7 +43,7 @@ struct ModelShape {
   bool attention_softcap = false, logit_softcap = false;   // c tanh(x / c) on attention scores, on logits
   bool scaled_embedding = false;                           // times the root of `hidden`
   bool attention_dropout = false, hidden_dropout = false;  // of attention probabilities; of the embedding and of what attention and feed-forward add
-  std::int64_t lora_rank = 0;                             // of adapters, which alone are trained; 0: none, and all is trained
+  std::int64_t lora_rank = 0;                              // of adapters, which alone are trained; 0: none, and all is trained
   LoraTargets lora_targets = LoraTargets::query_value;
   bool operator==(const ModelShape&) const = default;
 };
