@@ -24,10 +24,18 @@ std::vector<std::string> ScenarioChanges::all() const {
 
 void ScenarioChoice::add_to(CLI::App& command) {
   auto* file = command.add_option("scenario", scenario, "Scenario file, or the name of a built-in scenario")->type_name("SCENARIO");
-  auto* config = command.add_option("--model", model, "Hugging Face config.json, instead of a scenario")->type_name("CONFIG.JSON")->excludes(file);
-  auto* machines =
-      command.add_option("--cluster", cluster, "Cluster for --model: node type and number of nodes, e.g. dgx-a100-4")->type_name("NAME-N")->needs(config);
-  config->needs(machines);
+  auto* machines = command.add_option("--cluster", cluster, "Cluster for --model and --config: node type and number of nodes, e.g. dgx-a100-4")
+                       ->type_name("NAME-N")
+                       ->excludes(file);
+  command.add_option("--model", model, "Hugging Face config.json or a built-in model's name, instead of a scenario")
+      ->type_name("CONFIG.JSON")
+      ->excludes(file)
+      ->needs(machines);
+  command.add_option("--config", configs, "Configuration of accelerate, torchtitan, DeepSpeed, llm-foundry or torchtune (may be repeated)")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->excludes(file)
+      ->needs(machines);
   changes.add_to(command);
 }
 

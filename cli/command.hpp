@@ -24,9 +24,10 @@ struct ScenarioChanges {
   [[nodiscard]] std::vector<std::string> all() const;
 };
 
-/// A scenario by path or name, or a Hugging Face config.json with a cluster name instead.
+/// A scenario by path or name; or a Hugging Face config.json, or configuration files of a training framework, with a cluster name instead.
 struct ScenarioChoice {
   std::string scenario, model, cluster;
+  std::vector<std::string> configs;
   ScenarioChanges changes;
   void add_to(CLI::App& command);
 };
@@ -43,6 +44,8 @@ void add_run(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
+void add_import(CLI::App& app, Action& action);
+void add_tune(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);

@@ -51,6 +51,8 @@ int main(int argc, char** argv) {
   stepcast::cli::add_check(app, action);
   stepcast::cli::add_compare(app, action);
   stepcast::cli::add_sweep(app, action);
+  stepcast::cli::add_tune(app, action);
+  stepcast::cli::add_import(app, action);
   stepcast::cli::add_demo(app, action);
   stepcast::cli::add_replay(app, action);
   stepcast::cli::add_validate(app, action);

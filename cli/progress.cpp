@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <memory>
 
 #include "cli/report/table.hpp"
 
@@ -31,6 +32,17 @@ std::function<void(std::size_t)> progress(const std::string& what, std::size_t t
     shown = now;
     const std::string text = progress_text(what, done, total, std::chrono::duration<double>(now - begin).count());
     std::fprintf(stderr, "\r%-70s%s", text.c_str(), done == total ? "\n" : "");
+  };
+}
+
+std::function<void(std::size_t)> open_progress(const std::string& what) {
+  if (isatty(STDERR_FILENO) == 0) return {};
+  const std::shared_ptr<void> line(nullptr, [](void*) { std::fputs("\n", stderr); });
+  return [what, line, shown = Clock::time_point()](std::size_t done) mutable {
+    const auto now = Clock::now();
+    if (now - shown < kBetweenLines) return;
+    shown = now;
+    std::fprintf(stderr, "\rstepcast: %s: %s simulations", what.c_str(), count_text(static_cast<double>(done)).c_str());
   };
 }
 

@@ -11,5 +11,7 @@ namespace stepcast::cli {
 std::string progress_text(const std::string& what, std::size_t done, std::size_t total, double elapsed_s);
 /// Called with how much is done; empty unless standard error is a terminal.
 std::function<void(std::size_t)> progress(const std::string& what, std::size_t total);
+/// The same where nobody knows how much there is: "tune: 120 simulations". The line is left when the function is destroyed.
+std::function<void(std::size_t)> open_progress(const std::string& what);
 
 }  // namespace stepcast::cli

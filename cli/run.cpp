@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "cli/command.hpp"
@@ -13,6 +14,7 @@
 #include "cli/out_of_memory.hpp"
 #include "cli/predict.hpp"
 #include "cli/publish.hpp"
+#include "cli/report/explain.hpp"
 #include "cli/report/text.hpp"
 #include "cli/validate/parallel.hpp"
 #include "hw_models/input_error.hpp"
@@ -24,6 +26,8 @@ struct Options {
   ScenarioChoice choice;
   OutputChoice output;
   std::int64_t seeds = 1, interval = 0;
+  bool explain = false;
+  double tokens = 0, gpu_hour_price = 0;
 };
 
 Exit exit_of(const Report& report) {
@@ -51,6 +55,30 @@ void run_seeds(const scenarios::Scenario& scenario, std::int64_t count, Report& 
   seeds.percentiles_s = percentiles(seeds.step_times_s);
 }
 
+/// What was asked for beside the report.
+struct Extras {
+  std::optional<Explanation> explanation;
+  std::optional<Cost> cost;
+};
+
+Extras extras_of(const Options& options, const Prediction& prediction) {
+  Extras extras;
+  if (options.explain) extras.explanation = explain(prediction);
+  if (options.gpu_hour_price > 0 && options.tokens <= 0)
+    throw InputError("command line", "", "--gpu-hour-price needs --train-tokens", "how many tokens are trained on");
+  if (options.tokens > 0 && prediction.report.outcome == "ok") extras.cost = cost_of(prediction.report, options.tokens, options.gpu_hour_price);
+  return extras;
+}
+
+std::string output_of(const Options& options, const Prediction& prediction, const Extras& extras) {
+  if (!options.output.json)
+    return to_text(prediction.report) + (extras.explanation ? to_text(*extras.explanation) : "") + (extras.cost ? to_text(*extras.cost) : "");
+  nlohmann::ordered_json json = json_of(prediction);
+  if (extras.explanation) json["explain"] = to_json(*extras.explanation);
+  if (extras.cost) json["cost"] = to_json(*extras.cost);
+  return json.dump(2) + "\n";
+}
+
 Exit run(const Options& options) {
   Loaded loaded = load(options.choice);
   if (!options.output.folder.empty()) check_folder(options.output.folder, options.output.force);
@@ -59,11 +87,12 @@ Exit run(const Options& options) {
   if (options.interval > 0 && prediction.report.outcome == "ok")
     prediction.report.interval = interval_of(prediction.scenario, options.interval, static_cast<std::uint64_t>(prediction.scenario.run.seed));
   if (prediction.report.outcome == "out_of_memory") prediction.report.out_of_memory.remedies = remedies(prediction.scenario);
+  const Extras extras = extras_of(options, prediction);
   if (!options.output.folder.empty()) {
     publish(prediction, options.output.folder, options.output.force);
     std::fprintf(stderr, "stepcast: wrote the report%s to %s\n", prediction.report.outcome == "ok" ? " and the trace" : "", options.output.folder.c_str());
   }
-  print(options.output.json ? json_of(prediction).dump(2) + "\n" : to_text(prediction.report));
+  print(output_of(options, prediction, extras));
   return exit_of(prediction.report);
 }
 
@@ -79,10 +108,15 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--interval", options->interval, "P10 to P90 of N forecasts with constants drawn from their spreads; /run/seed keys the draws")
       ->type_name("N")
       ->check(CLI::Range(10, 10000));
+  command->add_flag("--explain", options->explain, "From the device's peak to the MFU: every loss, summing to the step");
+  command->add_option("--train-tokens", options->tokens, "Time and GPU-hours to train on so many tokens")->type_name("N")->check(CLI::Range(1.0, 1e18));
+  command->add_option("--gpu-hour-price", options->gpu_hour_price, "With --train-tokens: what it costs at this price per GPU-hour")
+      ->type_name("PRICE")
+      ->check(CLI::Range(1e-6, 1e6));
   options->output.add_json(*command);
   options->output.add_folder(*command);
   command->footer(
-      "Examples:\n  stepcast run 7b-32xa100\n  stepcast run my.json --set /batch/micro_batch=4 --json\n"
+      "Examples:\n  stepcast run 7b-32xa100\n  stepcast run my.json --set /batch/micro_batch=4 --json\n  stepcast run 7b-32xa100 --explain\n"
       "  stepcast run --model config.json --cluster dgx-a100-4 --out out");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -149,7 +149,11 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_option("--vary", options->vary, "A setting and its values: a list, a range a..b[:step], or a..b:*factor (may be repeated)")
       ->type_name("/POINTER=VALUES")
       ->allow_extra_args(false);
-  command->add_option("--file", options->file, "A sweep file, which names the scenario")->type_name("SWEEP.JSON")->excludes("scenario")->excludes("--model");
+  command->add_option("--file", options->file, "A sweep file, which names the scenario")
+      ->type_name("SWEEP.JSON")
+      ->excludes("scenario")
+      ->excludes("--model")
+      ->excludes("--config");
   command->add_option("--csv", options->csv, "Write one line for each point into this file")->type_name("FILE");
   command->add_option("--top", options->shown, "Points that the table shows, the fastest where there are more (100)")
       ->type_name("N")

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "program/spec.hpp"
@@ -19,6 +20,11 @@ struct ImportedModel {
 
 /// Reads llama, mistral, qwen2, phi3, gpt2 and mpt. Throws InputError naming any other model_type, and on anything malformed.
 ImportedModel import_hf_config(std::string_view text, const std::string& file);
+
+/// The model in a config.json, or a preset by its name. Throws InputError.
+ImportedModel find_model(const std::string& model);
+/// "NAME-N" as a node profile's name and a number of nodes; a name alone is one node. Throws InputError.
+std::pair<std::string, std::int64_t> cluster_of(const std::string& name);
 
 /// A scenario as a text, for read_scenario_text or a ScenarioTemplate.
 struct ImportedDocument {

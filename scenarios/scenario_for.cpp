@@ -39,6 +39,13 @@ NodeCount parse_cluster(const std::string& name) {
   throw InputError("--cluster", "", "\"" + printable(name, 60) + "\" is not NAME-NODES with a known node", "for example dgx-a100-4; nodes: " + list);
 }
 
+}  // namespace
+
+std::pair<std::string, std::int64_t> cluster_of(const std::string& name) {
+  const NodeCount cluster = parse_cluster(name);
+  return {cluster.node, cluster.nodes};
+}
+
 ImportedModel find_model(const std::string& model) {
   const std::vector<std::string> presets = preset_names();
   if (std::find(presets.begin(), presets.end(), model) != presets.end()) return {model, preset(model).model, {}};
@@ -50,8 +57,6 @@ ImportedModel find_model(const std::string& model) {
   }
   return import_hf_config(read_text_file(model, kMaxScenarioBytes), model);
 }
-
-}  // namespace
 
 ImportedDocument document_for(const std::string& model, const std::string& cluster) {
   ImportedModel imported = find_model(model);

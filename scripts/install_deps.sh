@@ -3,7 +3,7 @@
 # Usage: scripts/install_deps.sh [build|bench|ci]. Exit code 2: something is missing and can't be installed from here.
 set -euo pipefail
 
-build_packages=(g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev zlib1g-dev doctest-dev ccache)
+build_packages=(g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev zlib1g-dev libyaml-cpp-dev libtoml11-dev doctest-dev ccache)
 bench_packages=("${build_packages[@]}" libbenchmark-dev)
 ci_packages=("${bench_packages[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3)
 
@@ -21,7 +21,7 @@ esac
 check_without_packages() {
   local tool header missing=()
   for tool in c++ cmake ninja; do command -v "$tool" >/dev/null || missing+=("$tool"); done
-  for header in nlohmann/json.hpp CLI/CLI.hpp fmt/core.h eigen3/Eigen/Core zlib.h doctest/doctest.h; do
+  for header in nlohmann/json.hpp CLI/CLI.hpp fmt/core.h eigen3/Eigen/Core zlib.h yaml-cpp/yaml.h toml.hpp doctest/doctest.h; do
     printf '#include <%s>\n' "$header" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1 || missing+=("<$header>")
   done
   ((${#missing[@]} == 0)) && exit 0
