@@ -34,7 +34,8 @@ struct Gathered {
 void gather(const profile::Input& input, bool json, Gathered& all) {
   const auto source = input.open();
   const profile::RankDiagnosis rank = profile::diagnose(profile::import_profile(*source, input.label));
-  all.summaries.push_back(profile::summary_of(rank.profile, static_cast<std::int64_t>(all.summaries.size())));
+  for (profile::RankSummary& summary : profile::summaries_of(rank.profile, static_cast<std::int64_t>(all.summaries.size())))
+    all.summaries.push_back(std::move(summary));
   for (profile::Finding& finding : profile::findings_of(rank)) all.findings.push_back(std::move(finding));
   for (const profile::DeviceMetrics& device : rank.devices) all.window = std::max(all.window, device.whole_window.span);
   if (json) all.ranks.push_back(json_of(rank));

@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const profile::DeviceTimes& t = m.whole_window;
       if (t.compute + t.exposed_comm + t.exposed_memory + t.idle != t.span) std::abort();
     }
-    profile::compare_ranks({profile::summary_of(rank.profile, 0), profile::summary_of(rank.profile, 1)});
+    profile::compare_ranks({profile::summaries_of(rank.profile, 0).at(0), profile::summaries_of(rank.profile, 1).at(0)});
   });
   expect_one_line([&] { profile::parse_zip_directory(bytes, 3, "fuzz"); });
   return 0;

@@ -178,7 +178,7 @@ TEST_CASE("ranks of one job: waits, stragglers, steps") {
     for (const Json& rank : expected["ranks"]) {
       const std::string file = entry.path().stem().string() + "_rank" + std::to_string(rank.get<int>()) + ".json.gz";
       const auto inputs = profile::inputs_at(kTraces + "files/" + file);
-      summaries.push_back(profile::summary_of(profile::import_profile(*inputs.at(0).open(), file), rank));
+      summaries.push_back(profile::summaries_of(profile::import_profile(*inputs.at(0).open(), file), rank).at(0));
     }
     const Json got = stepcast::cli::json_of(profile::compare_ranks(std::move(summaries)));
     Comparison c{entry.path().stem().string()};

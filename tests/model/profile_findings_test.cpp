@@ -37,7 +37,7 @@ std::vector<Finding> across(const std::string& job, int ranks) {
   Time window{};
   for (int r = 0; r < ranks; ++r) {
     const RankDiagnosis rank = rank_of(job + "_rank" + std::to_string(r));
-    summaries.push_back(summary_of(rank.profile, r));
+    summaries.push_back(summaries_of(rank.profile, r).at(0));
     for (const DeviceMetrics& device : rank.devices) window = std::max(window, device.whole_window.span);
   }
   return findings_across(compare_ranks(std::move(summaries)), window);

@@ -1,6 +1,7 @@
 // Who waits for whom, by hand. docs/diagnose.md, "Across ranks".
 #include <doctest/doctest.h>
 
+#include "support/profile_json.hpp"
 #include "trace/profile/across_ranks.hpp"
 
 using namespace stepcast::trace::profile;
@@ -51,4 +52,24 @@ TEST_CASE("files that claim one rank are told apart by their places; one rank al
   CHECK(compare_ranks({rank(0, {}, us(1)), rank(0, {}, us(1))}).ranks == std::vector<std::int64_t>{0, 1});
   CHECK(compare_ranks({rank(3, {{us(0), us(1)}}, us(1))}).collectives.empty());
   CHECK(compare_ranks({}).ranks.empty());
+}
+
+TEST_CASE("several devices in one file are several ranks") {
+  const auto collective = [](int device, double ts, double dur) {
+    return fmt::format(
+        R"({{"ph":"X","cat":"kernel","name":"ncclAllReduce","pid":{0},"tid":20,"ts":{1},"dur":{2},"args":{{"device":{0},"stream":20,"correlation":{0}}}}})",
+        device, ts, dur);
+  };
+  const Profile p = stepcast::test::ProfileJson()
+                        .range("ProfilerStep#1", 0, 100)
+                        .raw(collective(0, 0, 60))
+                        .raw(collective(1, 50, 10))
+                        .read("\"distributedInfo\":{\"rank\":8},");
+  const auto summaries = summaries_of(p, 0);
+  REQUIRE(summaries.size() == 2);
+  CHECK(summaries[0].steps.empty());
+  const AcrossRanks a = compare_ranks(summaries);
+  CHECK(a.ranks == std::vector<std::int64_t>{8, 9});
+  CHECK(a.collectives.at("allreduce").least_waiting_rank == 9);
+  CHECK(summaries_of(stepcast::test::ProfileJson().range("ProfilerStep#1", 0, 100).read(), 5).at(0).rank == 5);
 }

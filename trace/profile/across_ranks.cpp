@@ -2,6 +2,7 @@
 #include "trace/profile/across_ranks.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "trace/profile/vocabulary.hpp"
@@ -147,16 +148,23 @@ std::vector<StepAcrossRanks> compare_steps(const std::vector<RankSummary>& ranks
 
 }  // namespace
 
-RankSummary summary_of(const Profile& profile, std::int64_t position) {
-  RankSummary summary;
-  summary.rank = profile.header.rank.value_or(position);
+std::vector<RankSummary> summaries_of(const Profile& profile, std::int64_t position) {
   const Time base(profile.header.base_time_ns.value_or(0));
-  for (const Step& step : steps_of(profile)) summary.steps.push_back({step.name, {step.time.begin + base, step.time.end + base}});
+  std::map<std::uint32_t, RankSummary> devices;
   for (const DeviceOp& op : profile.device_ops) {
-    if (op.kind == DeviceKind::communication)
-      summary.collectives[std::string(collective_type(profile.names[op.name]))].push_back({op.begin + base, op.end + base});
+    if (op.kind != DeviceKind::communication) continue;
+    devices[profile.streams[op.stream].device].collectives[std::string(collective_type(profile.names[op.name]))].push_back({op.begin + base, op.end + base});
   }
-  return summary;
+  if (devices.empty()) devices[0] = {};
+  if (devices.size() == 1) {
+    for (const Step& step : steps_of(profile)) devices.begin()->second.steps.push_back({step.name, {step.time.begin + base, step.time.end + base}});
+  }
+  std::vector<RankSummary> summaries;
+  for (auto& [device, summary] : devices) {
+    summary.rank = profile.header.rank.value_or(position) + static_cast<std::int64_t>(summaries.size());
+    summaries.push_back(std::move(summary));
+  }
+  return summaries;
 }
 
 AcrossRanks compare_ranks(std::vector<RankSummary> ranks) {

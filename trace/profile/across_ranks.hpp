@@ -18,8 +18,9 @@ struct RankSummary {
   std::vector<Step> steps;                   // in the clock of all: baseTimeNanoseconds is added
   std::map<std::string, Spans> collectives;  // by type, ordered by begin
 };
-/// `position`: the rank's number where the file does not say it.
-RankSummary summary_of(const Profile& profile, std::int64_t position);
+/// One rank, or one for each device where several communicate (ranks of one machine recorded in one file; steps are not told apart then and left out).
+/// `position`: the first rank's number where the file does not say it.
+std::vector<RankSummary> summaries_of(const Profile& profile, std::int64_t position);
 
 struct RankInCollective {
   std::int64_t count = 0, last_to_arrive = 0;
