@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,10 +33,11 @@ class Scratch {
   template <class T>
   T* get(std::size_t place, std::int64_t count) {
     std::vector<std::byte>& memory = places_[place];
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T) + kAlignment;
-    if (memory.size() < bytes) memory.resize(bytes);
-    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    return reinterpret_cast<T*>((address + kAlignment - 1) / kAlignment * kAlignment);
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+    if (memory.size() < bytes + kAlignment) memory.resize(bytes + kAlignment);
+    void* begin = memory.data();
+    std::size_t space = memory.size();
+    return static_cast<T*>(std::align(kAlignment, bytes, begin, space));
   }
 
   Angles angles;  // of the last length and head that were asked for
