@@ -32,7 +32,7 @@ void import_offload(Settings& s, Draft& draft) {
       if (found) s.only_neutral({path.c_str()}, "is an object with a device");
       return "none";
     }
-    const std::string device = s.text(key).value_or("none");
+    std::string device = s.text(key).value_or("none");
     if (device != "none" && device != "cpu") s.refuse(key, "\"" + device + "\" is not supported yet", "none or cpu");
     s.ignore(path, "buffers and threads of offloading are not modelled beside pinned copies");
     return device;

@@ -1,10 +1,12 @@
 // See text_formats.hpp. Syntax: yaml-cpp.
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "hw_models/input_error.hpp"
 #include "hw_models/text_file.hpp"
@@ -104,15 +106,37 @@ void refuse_aliases(std::string_view text, const std::string& file) {
   }
 }
 
+/// Reads a document and keeps nothing.
+class Skip : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+};
+
+/// Not by YAML::LoadAll: behind a stray closing bracket it finds empty documents without end.
+void refuse_second_document(const std::string& text, const std::string& file) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Skip skip;
+  if (parser.HandleNextDocument(skip) && parser.HandleNextDocument(skip)) throw InputError(printable(file, 400), "", "has several documents");
+}
+
 }  // namespace
 
 Json parse_yaml(std::string_view text, const std::string& file) {
   refuse_depth(text, file);
   refuse_aliases(text, file);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) throw InputError(printable(file, 400), "", "has several documents");
-    const Json json = documents.empty() ? Json(nullptr) : converted(documents.front(), file, 0);
+    const std::string whole(text);
+    refuse_second_document(whole, file);
+    const Json json = converted(YAML::Load(whole), file, 0);
     static_cast<void>(json.dump());  // refuses what is not UTF-8
     return json;
   } catch (const YAML::Exception& error) { fail(file, error.mark.line, printable(error.msg)); } catch (const nlohmann::json::exception&) {
