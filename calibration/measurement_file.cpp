@@ -155,4 +155,7 @@ MeasurementFile read_measurement_file(const Json& document, const std::string& f
   return result;
 }
 
+const char* measured_name(hw::AttentionKernel kernel) { return spelled(kKernels, kernel); }
+const char* measured_name(hw::MemoryClass memory) { return spelled(kClasses, memory); }
+
 }  // namespace stepcast::calibration

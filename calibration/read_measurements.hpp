@@ -1,5 +1,5 @@
 // Reads a file of measurements of any kind that is known; which kind it is, its content says. docs/calibration.md, "Files".
-// Test: tests/unit/read_measurements_test.cpp; fuzzed by tests/fuzz/measurements.cpp.
+// Test: tests/unit/measurement_file_test.cpp; fuzzed by tests/fuzz/measurements.cpp.
 #pragma once
 
 #include <string>

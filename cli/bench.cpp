@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -55,29 +54,17 @@ BenchPlan plan_of(const Options& options) {
   return plan;
 }
 
-/// The folder of the file, and the file in it.
-struct Place {
-  explicit Place(const Options& options)
-      : path(options.out), out(path.has_parent_path() ? path.parent_path() : ".", {path.filename().string()}, options.force) {}
-  std::filesystem::path path;
-  OutputFolder out;
-};
-
 Exit run(const Options& options) {
   const BenchPlan plan = plan_of(options);
-  std::optional<Place> place;
-  if (!options.out.empty()) place.emplace(options);
+  std::optional<OutputFile> out;
+  if (!options.out.empty()) out.emplace("--out", options.out, options.force);
   nlohmann::ordered_json file = {{"schema", "stepcast.bench/1"}};
   const HostMachine machine = host_machine();
   file["machine"] = {{"gpu", machine.processor}, {"gpus", 1}, {"threads", machine.threads}, {"memory_bytes", machine.memory_bytes}};
   file["rows"] = measure(plan, progress("bench", points(plan)));
   const std::string text = file.dump(1) + "\n";
-  if (!place) {
-    print(text);
-    return Exit::ok;
-  }
-  place->out.stage(place->path.filename().string(), text);
-  place->out.publish();
+  if (out) out->write(text);
+  else print(text);
   return Exit::ok;
 }
 

@@ -32,7 +32,7 @@ void scale_host(sim::PriceList& prices, double scale) {
   for (SimTime& time : prices.host) time = to_sim_time(to_seconds(time) * scale);
 }
 
-/// Pool memory = device memory less what lies outside the pool. A memory fraction is one of the whole device (torch.cuda.set_per_process_memory_fraction).
+/// Pool memory = device memory less what lies outside the pool.
 void set_memory(const scenarios::Scenario& scenario, const hw::CostModel& model, sim::Options& options) {
   const scenarios::Allocator& allocator = scenario.allocator;
   const double device = allocator.device_memory ? static_cast<double>(*allocator.device_memory) : model.device_memory().in(byte);
@@ -42,11 +42,7 @@ void set_memory(const scenarios::Scenario& scenario, const hw::CostModel& model,
                      "they take " + std::to_string(static_cast<std::int64_t>(model.memory_outside_pool().in(mebibyte))) + " MiB");
   }
   options.pool_bytes = static_cast<std::int64_t>(pool);
-  options.allocator.max_split_size = allocator.max_split_size;
-  options.allocator.roundup_power2_divisions = allocator.roundup_power2_divisions;
-  options.allocator.garbage_collection_threshold = allocator.garbage_collection_threshold;
-  options.allocator.expandable_segments = allocator.expandable_segments;
-  if (allocator.memory_fraction) options.allocator.memory_fraction = std::min(1.0, *allocator.memory_fraction * device / pool);
+  options.allocator = allocator_settings(allocator, device, pool);
 }
 
 sim::VariationSettings variation_of(const scenarios::Scenario& scenario) {
@@ -81,6 +77,16 @@ sim::Options options_of(const scenarios::Scenario& scenario, const hw::CostModel
 }
 
 }  // namespace
+
+memory::Settings allocator_settings(const scenarios::Allocator& allocator, double device_bytes, double pool_bytes) {
+  memory::Settings settings;
+  settings.max_split_size = allocator.max_split_size;
+  settings.roundup_power2_divisions = allocator.roundup_power2_divisions;
+  settings.garbage_collection_threshold = allocator.garbage_collection_threshold;
+  settings.expandable_segments = allocator.expandable_segments;
+  if (allocator.memory_fraction) settings.memory_fraction = std::min(1.0, *allocator.memory_fraction * device_bytes / pool_bytes);
+  return settings;
+}
 
 Inputs inputs_of(const scenarios::Scenario& scenario, const program::Program& program, const Hardware* hardware) {
   Inputs inputs;

@@ -11,6 +11,9 @@
 
 namespace stepcast::cli {
 
+/// The caching allocator's settings. A memory fraction is one of the whole device (torch.cuda.set_per_process_memory_fraction); the allocator's is one of its pool.
+memory::Settings allocator_settings(const scenarios::Allocator& allocator, double device_bytes, double pool_bytes);
+
 struct Inputs {
   std::optional<hw::CostModel> model;  // absent in fixed-cost mode
   sim::PriceList prices;

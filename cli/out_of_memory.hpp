@@ -1,5 +1,5 @@
 // What would make a scenario fit that runs out of memory: a short ordered set of changes, each simulated. docs/report.md, "Out of memory".
-// Test: tests/unit/out_of_memory_test.cpp, tests/golden/out_of_memory_test.cpp.
+// Test: tests/unit/out_of_memory_test.cpp, tests/golden/cli_test.cpp.
 #pragma once
 
 #include <vector>

@@ -62,4 +62,34 @@ void OutputFolder::publish() {
   staged_.clear();
 }
 
+namespace {
+
+fs::path folder_of(const std::string& shown, const fs::path& path) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) throw InputError(shown, "", "can't be written: its folder is not there");
+  if (path.filename().empty() || (fs::exists(path, error) && !fs::is_regular_file(path, error))) throw InputError(shown, "", "is not a file");
+  return folder;
+}
+
+bool begins_with(const fs::path& path, std::string_view own) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  return !own.empty() && std::getline(file, line) && line == own.substr(0, own.find('\n'));
+}
+
+}  // namespace
+
+OutputFile::OutputFile(const std::string& option, const fs::path& path, bool force, std::string_view own)
+    : name_(path.filename().string()), folder_(folder_of(option + " " + printable(path.string()), path), {}, true) {
+  std::error_code error;
+  if (force || !fs::exists(fs::symlink_status(path, error)) || begins_with(path, own)) return;
+  throw InputError(option + " " + printable(path.string()), "", "is there and was not written by stepcast", "choose another name, or replace it with --force");
+}
+
+void OutputFile::write(std::string_view text) {
+  folder_.stage(name_, text);
+  folder_.publish();
+}
+
 }  // namespace stepcast::cli

@@ -32,6 +32,20 @@ class OutputFolder {
   bool created_ = false;
 };
 
+/// One file that the user names: written under a temporary name and renamed, so that it is whole or not there.
+class OutputFile {
+ public:
+  /// `option`: how the command line names it. What is there already is refused unless `force`, or unless it begins with the same line as `own`, what stepcast
+  /// would write. Throws InputError.
+  OutputFile(const std::string& option, const std::filesystem::path& path, bool force, std::string_view own = {});
+  /// Throws std::system_error.
+  void write(std::string_view text);
+
+ private:
+  std::string name_;
+  OutputFolder folder_;
+};
+
 /// Whether the file begins as a report that stepcast wrote.
 bool is_own_report(const std::filesystem::path& report_json);
 

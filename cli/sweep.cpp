@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -106,12 +107,6 @@ void publish(const planner::Grid& grid, const SweepPlan& plan, const SweepStore&
   folder.publish();
 }
 
-void write_csv(const std::string& path, const std::string& text) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), std::fclose);
-  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)
-    throw InputError("--csv " + printable(path), "", "can't be written");
-}
-
 Exit exit_of(const std::vector<PointRow>& rows) {
   const auto ends_as = [&](const char* outcome) { return std::any_of(rows.begin(), rows.end(), [&](const PointRow& row) { return row.outcome == outcome; }); };
   if (ends_as("ok")) return Exit::ok;
@@ -125,13 +120,15 @@ Exit sweep(Options options) {
   std::unique_ptr<OutputFolder> folder;
   if (!options.output.folder.empty())
     folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "sweep.csv", "sweep.txt"}, options.output.force);
+  std::optional<OutputFile> csv;
+  if (!options.csv.empty()) csv.emplace("--csv", options.csv, options.output.force, sweep_csv(grid, {}));
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   const SweepPlan plan = make_plan(loaded.scenario, grid, threads);
   const auto store = open_store(options.output.folder);
   const SweepCounts counts = run_sweep(loaded.scenario, grid, plan, *store, threads, progress("sweep", plan.uniques.size()));
   const std::vector<PointRow> rows = rows_of(grid, plan, *store);
   if (folder) publish(grid, plan, *store, rows, *folder);
-  if (!options.csv.empty()) write_csv(options.csv, sweep_csv(grid, rows));
+  if (csv) csv->write(sweep_csv(grid, rows));
   if (options.output.json) write_json(grid, plan, *store, print);
   else print(sweep_text(grid, rows, options.shown));
   std::fprintf(stderr, "stepcast: %zu points, %zu scenarios simulated with %zu programs, %zu kept from an earlier sweep\n", grid.size(), counts.simulated,
@@ -163,7 +160,7 @@ void add_sweep(CLI::App& app, Action& action) {
       ->add_option("--out", options->output.folder,
                    "Write report.json, sweep.csv and sweep.txt into this folder, and keep what is done there: a sweep that was stopped goes on")
       ->type_name("DIR");
-  command->add_flag("--force", options->output.force, "With --out: replace files that stepcast did not write");
+  command->add_flag("--force", options->output.force, "With --out and --csv: replace files that stepcast did not write");
   command->footer(
       "Examples:\n  stepcast sweep 7b-32xa100 --vary /batch/micro_batch=1,2,4 --vary /recompute/mode=none,full\n"
       "  stepcast sweep 7b-32xa100 --vary /cluster/nodes=1..16:*2 --csv nodes.csv\n"

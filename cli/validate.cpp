@@ -1,6 +1,4 @@
 // `stepcast validate`: forecasts every row of a table of real runs and compares. docs/validate.md; test: tests/golden/validate_test.cpp.
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -10,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "cli/output_folder.hpp"
+#include "cli/progress.hpp"
 #include "cli/report/validate.hpp"
 #include "hw_models/input_error.hpp"
 #include "hw_models/text_file.hpp"
@@ -49,19 +48,6 @@ void name_ignored(const std::vector<std::string>& columns) {
   if (!list.empty()) std::fprintf(stderr, "stepcast: columns that are not known and not used: %s\n", list.c_str());
 }
 
-/// Progress on one line, where a person may be looking.
-std::function<void(std::size_t)> progress(std::size_t rows) {
-  if (isatty(STDERR_FILENO) == 0) return {};
-  return [rows](std::size_t done) { std::fprintf(stderr, "\rstepcast: %zu of %zu rows%s", done, rows, done == rows ? "\n" : ""); };
-}
-
-void write_csv(const std::string& path, const std::string& text) {
-  const std::filesystem::path target(path);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(target.c_str(), "wb"), std::fclose);
-  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)
-    throw InputError("--csv " + printable(path), "", "can't be written");
-}
-
 Exit validate(const Options& options) {
   if (options.seed && options.interval == 0 && options.calibrate_rows == 0)
     throw InputError("command line", "", "--seed: nothing is drawn", "give --interval or --calibrate-rows");
@@ -73,9 +59,11 @@ Exit validate(const Options& options) {
   if (!options.output.folder.empty()) {
     folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "report.html", "report.csv"}, options.output.force);
   }
+  std::optional<OutputFile> csv;
+  if (!options.csv.empty()) csv.emplace("--csv", options.csv, options.output.force, to_csv(Judgement{}));
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
-  const Judgement judgement =
-      judge(runs, sources, threads, JudgeOptions{.factors = {}, .interval = options.interval, .seed = options.seed.value_or(0)}, progress(runs.size()));
+  const Judgement judgement = judge(runs, sources, threads, JudgeOptions{.factors = {}, .interval = options.interval, .seed = options.seed.value_or(0)},
+                                    progress("validate", runs.size()));
   nlohmann::ordered_json json = to_json(judgement);
   std::optional<Recalibration> calibrated;
   if (options.calibrate_rows > 0 || options.split) {
@@ -88,7 +76,7 @@ Exit validate(const Options& options) {
     folder->stage("report.csv", to_csv(judgement));
     folder->publish();
   }
-  if (!options.csv.empty()) write_csv(options.csv, to_csv(judgement));
+  if (csv) csv->write(to_csv(judgement));
   print(options.output.json ? json.dump(2) + "\n" : to_text(judgement) + (calibrated ? "\n" + to_text(*calibrated) : ""));
   return Exit::ok;
 }
@@ -116,7 +104,7 @@ void add_validate(CLI::App& app, Action& action) {
   command->add_option("--seed", options->seed, "Of --interval's draws and of --calibrate-rows' choice")->type_name("SEED");
   options->output.add_json(*command);
   command->add_option("--out", options->output.folder, "Write report.json, report.html and report.csv into this folder")->type_name("DIR");
-  command->add_flag("--force", options->output.force, "With --out: replace files that stepcast did not write");
+  command->add_flag("--force", options->output.force, "With --out and --csv: replace files that stepcast did not write");
   command->footer(
       "Examples:\n  stepcast validate runs.csv\n  stepcast validate runs.csv --tier A --gpu a100 --out out\n  stepcast validate runs.csv --source torchtitan "
       "--json");

@@ -1,4 +1,4 @@
-// Time that the host thread spends per kind of work. docs/models.md, "Host". Test: tests/model/host_test.cpp.
+// Time that the host thread spends per kind of work. docs/models.md, "Host". Test: tests/model/cost_model_test.cpp.
 #pragma once
 
 #include <string_view>

@@ -34,26 +34,8 @@ class CriticalPath {
   }
 
  private:
-  [[nodiscard]] SimTime host_cost(const Op& op) const {
-    const auto price = [this](hw::HostWork work) { return prices_.host[static_cast<std::size_t>(work)]; };
-    switch (op.kind) {
-      case OpKind::launch: return price(op.work);
-      case OpKind::collective: return price(hw::HostWork::collective_call);
-      case OpKind::record: return price(hw::HostWork::event_record);
-      case OpKind::wait: return price(hw::HostWork::stream_wait);
-      case OpKind::alloc:
-      case OpKind::free: return price(hw::HostWork::allocation);
-      case OpKind::host_work: return price(op.work) * static_cast<std::int64_t>(op.count);
-      case OpKind::next_batch:
-      case OpKind::host_wait:
-      case OpKind::record_stream:
-      case OpKind::mark: break;
-    }
-    return SimTime{};
-  }
-
   void take(const Op& op) {
-    host_ = after(host_, host_cost(op));
+    host_ = after(host_, sim::host_price(prices_, op));
     Reached& stream = streams_[static_cast<std::size_t>(op.stream)];
     switch (op.kind) {
       case OpKind::launch: stream = after(std::max(stream, after(host_, prices_.launch_latency)), prices_.kernels[op.id].alone); break;

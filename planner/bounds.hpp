@@ -1,5 +1,5 @@
 // What a training step takes at least, in time and in memory: from its program and prices alone, without simulating it. A search may leave out whatever is bounded above what it
-// already has. docs/models.md, "Lower bounds of a step"; test: tests/model/step_bounds_test.cpp.
+// already has. docs/models.md, "Lower bounds of a step"; test: tests/unit/tune_test.cpp.
 #pragma once
 
 #include <array>

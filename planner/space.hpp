@@ -1,5 +1,5 @@
 // What `tune` may change: settings that leave the mathematics of training alone. Points that share the work of the device (kernels, transfers) form a class, points that share what is
-// computed a group of classes; members of a class differ in the order of calls; beside them stand settings of the allocator. docs/tune.md; test: tests/unit/space_test.cpp.
+// computed a group of classes; members of a class differ in the order of calls; beside them stand settings of the allocator. docs/tune.md; test: tests/unit/tune_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -33,18 +33,6 @@ Recorder::Recorder(const program::Program& program, const Clock& clock) : progra
   for (std::size_t s = 0; s < program::kStreams; ++s) trace_.streams.emplace_back(program::name(static_cast<program::Stream>(s)));
 }
 
-trace::Slice Recorder::slice(trace::Category category, SimTime begin, SimTime end) const {
-  trace::Slice slice;
-  slice.begin = begin;
-  slice.end = end;
-  slice.category = category;
-  slice.unit = context_.unit;
-  slice.phase = context_.phase;
-  slice.step = static_cast<std::uint16_t>(std::max(context_.step, 0));
-  slice.recompute = context_.recompute;
-  return slice;
-}
-
 void Recorder::enter_step(std::int32_t step) {
   context_ = {.step = step};
   const SimTime now = clock_.now();
@@ -54,7 +42,7 @@ void Recorder::enter_step(std::int32_t step) {
 void Recorder::leave_step() {
   const SimTime now = clock_.now();
   trace_.steps.back().host_end = now;
-  trace::Slice annotation = slice(trace::Category::annotation, trace_.steps.back().host_begin, now);
+  trace::Slice annotation = trace::slice_in(context_, trace::Category::annotation, trace_.steps.back().host_begin, now);
   annotation.unit = -1;
   annotation.name = static_cast<std::uint32_t>(trace_.names.size());
   trace_.names.push_back("ProfilerStep#" + std::to_string(trace_.steps.size() - 1));
@@ -67,7 +55,7 @@ void Recorder::mark(std::uint32_t id) {
   const SimTime now = clock_.now();
   if (entry.begin) open_.emplace_back(id, now);
   if (!entry.begin && !open_.empty()) {
-    trace::Slice annotation = slice(trace::Category::annotation, open_.back().second, now);
+    trace::Slice annotation = trace::slice_in(context_, trace::Category::annotation, open_.back().second, now);
     annotation.name = mark_names_ + open_.back().first;
     open_.pop_back();
     if (entry.kind != program::MarkKind::step) trace_.ranks[0].slices.push_back(annotation);  // leave_step names it
@@ -84,7 +72,7 @@ void Recorder::mark(std::uint32_t id) {
 
 trace::Slice Recorder::device_slice(const program::Op& op, SimTime begin) {
   const bool kernel = op.kind == program::OpKind::launch;
-  trace::Slice call = slice(trace::Category::host_runtime, begin, clock_.now());
+  trace::Slice call = trace::slice_in(context_, trace::Category::host_runtime, begin, clock_.now());
   call.name = kernel ? op.id : collective_names_ + op.id;
   call.correlation = ++correlation_;
   trace_.ranks[0].slices.push_back(call);
@@ -96,7 +84,7 @@ trace::Slice Recorder::device_slice(const program::Op& op, SimTime begin) {
 }
 
 void Recorder::host_wait(trace::HostState state, SimTime begin) {
-  trace::Slice wait = slice(trace::Category::host_wait, begin, clock_.now());
+  trace::Slice wait = trace::slice_in(context_, trace::Category::host_wait, begin, clock_.now());
   wait.host_state = state;
   wait.name = wait_names_ + static_cast<std::uint32_t>(state);
   trace_.ranks[0].slices.push_back(wait);

@@ -27,17 +27,10 @@ class Recorder {
   trace::Trace take(std::vector<trace::Slice> device);
 
  private:
-  struct Context {
-    std::int32_t step = -1, unit = -1;
-    trace::Phase phase = trace::Phase::none;
-    bool recompute = false;
-  };
-  [[nodiscard]] trace::Slice slice(trace::Category category, SimTime begin, SimTime end) const;
-
   const program::Program& program_;
   const Clock& clock_;
   trace::Trace trace_;
-  Context context_;
+  trace::Context context_;
   std::vector<std::pair<std::uint32_t, SimTime>> open_;
   std::uint32_t collective_names_ = 0, mark_names_ = 0, wait_names_ = 0, correlation_ = 0;
 };

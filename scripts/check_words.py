@@ -25,11 +25,13 @@ RULES = [
     (re.compile(r"\bpilots?\b", re.I), "the tree speaks of the product, not of how it was made"),
 ]
 # Only tests may look for files that lie beside the repository.
+# A test that a comment or a page names.
+NAMED_TEST = re.compile(r"\btests/[\w/]+\.(?:cpp|hpp|json|txt)\b")
 OUTSIDE = re.compile(r"(\.\./|\b(in|from|see) )shared/|\bshared/(specs|measured|micro|seeds|reference|traces|cases|configs)\b")
 
 
-def findings(name, text):
-    """(line, what) of everything wrong with the text of one file."""
+def findings(name, text, known):
+    """(line, what) of everything wrong with the text of one file; `known`: whether a path of the tree exists."""
     suffix = Path(name).suffix
     lines = text.splitlines()
     if suffix in SOURCES and not (lines and lines[0].startswith("//")):
@@ -38,6 +40,9 @@ def findings(name, text):
         for pattern, what in RULES:
             if pattern.search(line):
                 yield number, f"{what}: {line.strip()[:100]}"
+        for test in NAMED_TEST.findall(line):
+            if suffix != ".py" and not known(test):
+                yield number, f"names a test that is not there: {test}"
         if not name.startswith("tests/") and OUTSIDE.search(line):
             yield number, f"a file outside the repository: {line.strip()[:100]}"
 
@@ -52,11 +57,12 @@ def tree(root):
 
 def self_test():
     clean = [("docs/a.md", "NVIDIA/nccl issue 1428\n"), ("sim/a.cpp", "// A.\nint a;  // shared memory, a helper kernel, issue order, profiling session\n"), ("docs/a.md", "The issues of a step\n"),
-             ("tests/unit/a_test.cpp", '// A.\nconst char* path = "/../shared/measured/x.csv";\n')]
+             ("tests/unit/a_test.cpp", '// A. Test: tests/unit/a_test.cpp.\nconst char* path = "/../shared/measured/x.csv";\n')]
     bad = [("sim/a.cpp", "int a;\n"), ("sim/a.cpp", "// A.\n// TODO b\n"), ("docs/a.md", "see /work/x\n"), ("docs/a.md", "as Issue 12 says\n"),
            ("docs/a.md", "found in a session\n"), ("docs/a.md", "written by a helper\n"), ("docs/a.md", "from ../shared/measured/x.csv\n"),
-           ("scenarios/data/a.json", '{"why": "placeholder"}\n'), ("docs/a.md", "the time pilot\n")]
-    wrong = [text for name, text in clean if list(findings(name, text))] + [text for name, text in bad if len(list(findings(name, text))) != 1]
+           ("sim/a.cpp", "// A. Test: tests/unit/none_test.cpp.\n"), ("scenarios/data/a.json", '{"why": "placeholder"}\n'), ("docs/a.md", "the time pilot\n")]
+    known = lambda path: path == "tests/unit/a_test.cpp"
+    wrong = [text for name, text in clean if list(findings(name, text, known))] + [text for name, text in bad if len(list(findings(name, text, known))) != 1]
     for text in wrong:
         print(f"self-test failed on: {text!r}")
     if not wrong:
@@ -70,7 +76,7 @@ def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
     count = 0
     for name, text in tree(root):
-        for line, what in findings(name, text):
+        for line, what in findings(name, text, lambda path: (root / path).exists()):
             print(f"{name}:{line}: {what}")
             count += 1
         if Path(name).suffix in SOURCES | {".py"} and text.count("\n") > LONG_FILE:

@@ -50,7 +50,6 @@ class Engine {
   void run_host(Rank& rank);
   bool next_range(Rank& rank);
   bool execute(Rank& rank, const program::Op& op);
-  [[nodiscard]] SimTime listed_cost(const program::Op& op) const;
   [[nodiscard]] SimTime host_cost(const Rank& rank, const program::Op& op) const;
   void pause(Rank& rank);
   [[nodiscard]] bool needs_device_state(const Rank& rank, const program::Op& op) const;

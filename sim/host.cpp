@@ -49,27 +49,9 @@ bool Engine::next_range(Rank& rank) {
   return host.pc != host.end || next_range(rank);
 }
 
-SimTime Engine::listed_cost(const Op& op) const {
-  const auto price = [this](hw::HostWork work) { return prices_.host[static_cast<std::size_t>(work)]; };
-  switch (op.kind) {
-    case OpKind::launch: return price(op.work);
-    case OpKind::collective: return price(hw::HostWork::collective_call);
-    case OpKind::record: return price(hw::HostWork::event_record);
-    case OpKind::wait: return price(hw::HostWork::stream_wait);
-    case OpKind::alloc:
-    case OpKind::free: return price(hw::HostWork::allocation);
-    case OpKind::host_work: return price(op.work) * static_cast<std::int64_t>(op.count);
-    case OpKind::next_batch: return prices_.batch;
-    case OpKind::host_wait:
-    case OpKind::record_stream:
-    case OpKind::mark: return SimTime{};
-  }
-  return SimTime{};
-}
-
 /// The same whenever it is asked for one op of one step.
 SimTime Engine::host_cost(const Rank& rank, const Op& op) const {
-  const SimTime listed = listed_cost(op);
+  const SimTime listed = host_price(prices_, op);
   const Host& host = rank.host;
   return variation_.on() ? variation_.host_time(rank.variation, listed, static_cast<std::uint32_t>(std::max(host.step, 0)), host.pc) : listed;
 }

@@ -88,18 +88,6 @@ void Recorder::name_everything() {
   for (std::size_t s = 0; s < program::kStreams; ++s) trace_.streams.emplace_back(program::name(static_cast<program::Stream>(s)));
 }
 
-trace::Slice Recorder::slice(const Context& context, trace::Category category, SimTime begin, SimTime end) const {
-  trace::Slice slice;
-  slice.begin = begin;
-  slice.end = end;
-  slice.category = category;
-  slice.unit = context.unit;
-  slice.phase = context.phase;
-  slice.step = static_cast<std::uint16_t>(context.step);
-  slice.recompute = context.recompute;
-  return slice;
-}
-
 void Recorder::enter_step(std::int32_t step, SimTime now) {
   contexts_.push_back({step, -1, trace::Phase::none, false});
   trace_.steps.push_back({now, now, now});
@@ -108,7 +96,7 @@ void Recorder::enter_step(std::int32_t step, SimTime now) {
 void Recorder::leave_step(SimTime now) {
   trace_.steps.back().host_end = now;
   if (!on()) return;
-  auto annotation = slice(contexts_.back(), trace::Category::annotation, trace_.steps.back().host_begin, now);
+  auto annotation = trace::slice_in(contexts_.back(), trace::Category::annotation, trace_.steps.back().host_begin, now);
   annotation.name = static_cast<std::uint32_t>(trace_.names.size());
   trace_.names.push_back("ProfilerStep#" + std::to_string(trace_.steps.size() - 1));
   annotation.unit = -1;
@@ -116,7 +104,7 @@ void Recorder::leave_step(SimTime now) {
 }
 
 void Recorder::mark(const program::MarkEntry& entry, SimTime now) {
-  Context next = contexts_.back();
+  trace::Context next = contexts_.back();
   switch (entry.kind) {
     case program::MarkKind::step: return;  // the engine knows steps by their range of ops
     case program::MarkKind::forward: next.phase = entry.begin ? trace::Phase::forward : trace::Phase::none; break;
@@ -132,7 +120,7 @@ void Recorder::mark(const program::MarkEntry& entry, SimTime now) {
     const auto [opened, begin] = open_marks_.back();
     open_marks_.pop_back();
     if (on() && options_.record_host) {
-      auto annotation = slice(contexts_.back(), trace::Category::annotation, begin, now);
+      auto annotation = trace::slice_in(contexts_.back(), trace::Category::annotation, begin, now);
       annotation.name = mark_names_ + opened;
       trace_.ranks[0].slices.push_back(annotation);
     }
@@ -143,12 +131,12 @@ void Recorder::mark(const program::MarkEntry& entry, SimTime now) {
 std::uint32_t Recorder::host_call(const program::Op& op, SimTime begin, SimTime end, SimTime driver) {
   if (!on()) return 0;
   ++correlation_;
-  auto call = slice(contexts_.back(), trace::Category::host_runtime, end - std::min(driver, end - begin), end);
+  auto call = trace::slice_in(contexts_.back(), trace::Category::host_runtime, end - std::min(driver, end - begin), end);
   call.correlation = correlation_;
   call.name = driver_name_;
   trace_.ranks[0].slices.push_back(call);
   if (options_.record_host) {
-    auto whole = slice(contexts_.back(), trace::Category::host_op, begin, end);
+    auto whole = trace::slice_in(contexts_.back(), trace::Category::host_op, begin, end);
     whole.name = op.kind == program::OpKind::launch ? op.id : collective_names_ + op.id;
     trace_.ranks[0].slices.push_back(whole);
   }
@@ -157,24 +145,24 @@ std::uint32_t Recorder::host_call(const program::Op& op, SimTime begin, SimTime 
 
 void Recorder::host_work(const program::Op& op, SimTime begin, SimTime end) {
   if (!on() || !options_.record_host || begin == end) return;
-  auto work = slice(contexts_.back(), trace::Category::host_op, begin, end);
+  auto work = trace::slice_in(contexts_.back(), trace::Category::host_op, begin, end);
   work.name = work_names_ + static_cast<std::uint32_t>(op.work);
   trace_.ranks[0].slices.push_back(work);
 }
 
 void Recorder::host_wait(trace::HostState state, SimTime begin, SimTime end) {
   if (!on() || begin == end) return;
-  auto wait = slice(contexts_.back(), trace::Category::host_wait, begin, end);
+  auto wait = trace::slice_in(contexts_.back(), trace::Category::host_wait, begin, end);
   wait.host_state = state;
   wait.name = wait_names_ + static_cast<std::uint32_t>(state);
   trace_.ranks[0].slices.push_back(wait);
 }
 
 void Recorder::device(const program::Op& op, const Item& item, program::Stream stream, SimTime begin, SimTime end) {
-  const Context& context = contexts_[item.context];
+  const trace::Context& context = contexts_[item.context];
   if (context.step < options_.record_from_step) return;
   const bool kernel = op.kind == program::OpKind::launch;
-  auto work = slice(context, kernel ? trace::Category::kernel : trace::Category::collective, begin, end);
+  auto work = trace::slice_in(context, kernel ? trace::Category::kernel : trace::Category::collective, begin, end);
   work.name = kernel ? op.id : collective_names_ + op.id;
   work.detail = op.id;
   work.correlation = item.correlation;

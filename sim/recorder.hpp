@@ -33,18 +33,12 @@ class Recorder {
   trace::Trace take() { return std::move(trace_); }
 
  private:
-  struct Context {
-    std::int32_t step = -1, unit = -1;
-    trace::Phase phase = trace::Phase::none;
-    bool recompute = false;
-  };
-  [[nodiscard]] trace::Slice slice(const Context& context, trace::Category category, SimTime begin, SimTime end) const;
   void name_everything();
 
   const program::Program& program_;
   const Options& options_;
   trace::Trace trace_;
-  std::vector<Context> contexts_{Context{}};
+  std::vector<trace::Context> contexts_{trace::Context{}};
   std::vector<std::pair<std::uint32_t, SimTime>> open_marks_;
   std::uint32_t collective_names_ = 0, work_names_ = 0, wait_names_ = 0, mark_names_ = 0, driver_name_ = 0;
   std::uint32_t correlation_ = 0;

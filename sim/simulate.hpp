@@ -38,6 +38,26 @@ struct PriceList {
 
 PriceList price(const program::Program& program, const hw::CostModel& model);
 
+/// What a call costs the host that makes it, waiting apart.
+inline SimTime host_price(const PriceList& prices, const program::Op& op) {
+  using program::OpKind;
+  const auto price = [&prices](hw::HostWork work) { return prices.host[static_cast<std::size_t>(work)]; };
+  switch (op.kind) {
+    case OpKind::launch: return price(op.work);
+    case OpKind::collective: return price(hw::HostWork::collective_call);
+    case OpKind::record: return price(hw::HostWork::event_record);
+    case OpKind::wait: return price(hw::HostWork::stream_wait);
+    case OpKind::alloc:
+    case OpKind::free: return price(hw::HostWork::allocation);
+    case OpKind::host_work: return price(op.work) * static_cast<std::int64_t>(op.count);
+    case OpKind::next_batch: return prices.batch;
+    case OpKind::host_wait:
+    case OpKind::record_stream:
+    case OpKind::mark: break;
+  }
+  return SimTime{};
+}
+
 /// Fixed-cost mode: times that the user gives, for teaching and for proving the schedules (docs/models.md, "Fixed costs").
 struct FixedCosts {
   std::array<SimTime, 8> phases{};  // by hw::FixedPhase

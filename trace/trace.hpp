@@ -42,6 +42,26 @@ struct Slice {
   std::uint16_t step = 0;
 };
 
+/// What a host is at: every slice that it issues carries it.
+struct Context {
+  std::int32_t step = -1, unit = -1;
+  Phase phase = Phase::none;
+  bool recompute = false;
+};
+
+/// A slice of the host's lane without a name.
+inline Slice slice_in(const Context& context, Category category, SimTime begin, SimTime end) {
+  Slice slice;
+  slice.begin = begin;
+  slice.end = end;
+  slice.category = category;
+  slice.unit = context.unit;
+  slice.phase = context.phase;
+  slice.step = static_cast<std::uint16_t>(context.step < 0 ? 0 : context.step);
+  slice.recompute = context.recompute;
+  return slice;
+}
+
 struct MemorySample {
   SimTime time{};
   std::int64_t delta = 0;  // bytes taken (+) or given back (-) by this call; 0 for a change of the reserve alone

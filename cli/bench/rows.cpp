@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "calibration/measurement_file.hpp"
+
 namespace stepcast::cli {
 namespace {
 
@@ -26,41 +28,17 @@ Json typed(Json row, hw::Dtype dtype) {
   return row;
 }
 
-const char* name(hw::AttentionKernel kernel) {
-  switch (kernel) {
-    case hw::AttentionKernel::flash1: return "flash1";
-    case hw::AttentionKernel::flash3: return "flash3";
-    case hw::AttentionKernel::triton: return "triton";
-    case hw::AttentionKernel::efficient: return "efficient";
-    case hw::AttentionKernel::none:
-    case hw::AttentionKernel::flash2: break;
-  }
-  return "flash2";
-}
-
-const char* name(hw::MemoryClass memory) {
-  switch (memory) {
-    case hw::MemoryClass::normalization: return "normalization";
-    case hw::MemoryClass::softmax: return "softmax";
-    case hw::MemoryClass::indexing: return "indexing";
-    case hw::MemoryClass::optimizer: return "optimizer";
-    case hw::MemoryClass::elementwise:
-    case hw::MemoryClass::copy:
-    case hw::MemoryClass::tiny: break;
-  }
-  return "elementwise";
-}
-
 Json row_of(const real::bench::KernelTime& measured) {
   const hw::KernelShape& s = measured.shape;
   if (s.kind == hw::KernelKind::gemm) return typed(row("gemm", {{"m", s.m}, {"n", s.n}, {"k", s.k}, {"batch", s.batch}}, measured.time, "device"), s.dtype);
   if (s.kind == hw::KernelKind::memory_bound && s.memory == hw::MemoryClass::copy)
     return row("copy", {{"direction", "device_to_device"}, {"size", size(s.write_bytes)}}, measured.time, "device");
   if (s.kind == hw::KernelKind::memory_bound)
-    return typed(row("memory_bound", {{"class", name(s.memory)}, {"read", size(s.read_bytes)}, {"write", size(s.write_bytes)}}, measured.time, "device"),
+    return typed(row("memory_bound", {{"class", calibration::measured_name(s.memory)}, {"read", size(s.read_bytes)}, {"write", size(s.write_bytes)}},
+                     measured.time, "device"),
                  s.dtype);
   return typed(row("attention",
-                   {{"kernel", name(s.attention)},
+                   {{"kernel", calibration::measured_name(s.attention)},
                     {"pass", s.kind == hw::KernelKind::attention_forward ? "forward" : "backward"},
                     {"causal", s.causal},
                     {"batch", s.batch},

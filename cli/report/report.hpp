@@ -1,5 +1,5 @@
 // The report of one predicted run: what `run` prints, writes and `compare` compares. Field names are the contract with users (docs/report.md); SI units.
-// Filled by cli/report/fill.cpp; rendered by json.cpp and text.cpp. Test: tests/unit/report_test.cpp.
+// Filled by cli/make_report.cpp; rendered by json.cpp and text.cpp. Test: tests/unit/report_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // See sweep_text.hpp.
 #include "cli/report/sweep_text.hpp"
+#include "calibration/csv.hpp"
 
 #include <fmt/format.h>
 
@@ -69,13 +70,6 @@ std::string fastest_text(const planner::Grid& grid, std::size_t point, const Poi
   return text + fmt::format(": {} tokens/s/GPU, bound by {}\n", count_text(row.tokens_per_s_per_gpu), row.bound);
 }
 
-std::string quoted(const std::string& cell) {
-  if (cell.find_first_of(",\"\n") == std::string::npos) return cell;
-  std::string text = "\"";
-  for (const char c : cell) text += c == '"' ? "\"\"" : std::string(1, c);
-  return text + "\"";
-}
-
 }  // namespace
 
 std::string sweep_text(const planner::Grid& grid, const std::vector<PointRow>& rows, std::size_t shown) {
@@ -101,11 +95,11 @@ std::string sweep_text(const planner::Grid& grid, const std::vector<PointRow>& r
 
 std::string sweep_csv(const planner::Grid& grid, const std::vector<PointRow>& rows) {
   std::string text;
-  for (const planner::Axis& axis : grid.axes()) text += quoted(axis.pointer) + ",";
+  for (const planner::Axis& axis : grid.axes()) text += calibration::csv_cell(axis.pointer) + ",";
   text += "outcome,step_time_s,tokens_per_s_per_gpu,mfu,hfu,exposed_comm_s,peak_reserved_bytes,memory_headroom_bytes,missing_bytes,bound\n";
   for (std::size_t point = 0; point < rows.size(); ++point) {
     const PointRow& row = rows[point];
-    for (const std::string& value : values_of(grid, point)) text += quoted(value) + ",";
+    for (const std::string& value : values_of(grid, point)) text += calibration::csv_cell(value) + ",";
     text += row.outcome + ",";
     const auto figure = [&](bool known, const auto& value) { text += known ? fmt::format("{},", value) : ","; };
     const bool ok = row.outcome == "ok";

@@ -1,4 +1,4 @@
-// A judgement in text, JSON, CSV and as a page. Fields: docs/validate.md. Test: tests/unit/validate_report_test.cpp.
+// A judgement in text, JSON, CSV and as a page. Fields: docs/validate.md. Test: tests/unit/validate_test.cpp.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
 // Forecasts that a sweep has made, one a line in a file: each is written as soon as it is there, so that a sweep that was stopped goes on where it was, and memory
-// does not grow with the grid. docs/sweep.md; test: tests/unit/sweep_test.cpp; fuzzed by tests/fuzz/sweep_store.cpp.
+// does not grow with the grid. docs/sweep.md; test: tests/unit/sweep_test.cpp; fuzzed by tests/fuzz/sweep_file.cpp.
 #pragma once
 
 #include <cstdint>

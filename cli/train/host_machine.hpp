@@ -1,4 +1,4 @@
-// Facts of the machine that stepcast runs on. Test: tests/unit/train_command_test.cpp.
+// Facts of the machine that stepcast runs on. Test: tests/golden/train_cli_test.cpp.
 #pragma once
 
 #include <cstdint>

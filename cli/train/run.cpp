@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/inputs.hpp"
 #include "cli/report/report.hpp"
 #include "cli/report/table.hpp"
 #include "cli/report/text.hpp"
@@ -22,9 +23,7 @@ constexpr const char* kTrainSchema = "stepcast.train/1";
 
 /// A rank's share of the machine's memory, unless the scenario says how much a device has.
 std::int64_t pool_bytes(const scenarios::Scenario& scenario) {
-  const double fraction = scenario.allocator.memory_fraction.value_or(1);
-  const std::int64_t device = scenario.allocator.device_memory.value_or(host_machine().memory_bytes / scenarios::ranks(scenario));
-  return static_cast<std::int64_t>(fraction * static_cast<double>(device));
+  return scenario.allocator.device_memory.value_or(host_machine().memory_bytes / scenarios::ranks(scenario));
 }
 
 real::JobSettings settings_of(const scenarios::Scenario& scenario, const TrainOptions& options) {
@@ -35,10 +34,9 @@ real::JobSettings settings_of(const scenarios::Scenario& scenario, const TrainOp
   settings.training.seq_len = scenario.batch.seq_len;
   settings.training.micro_batch = scenario.batch.micro_batch;
   settings.training.ranks = scenarios::ranks(scenario);
-  settings.memory.allocator.max_split_size = scenario.allocator.max_split_size;
-  settings.memory.allocator.roundup_power2_divisions = scenario.allocator.roundup_power2_divisions;
-  settings.memory.allocator.expandable_segments = scenario.allocator.expandable_segments;
   settings.memory.pool_bytes = pool_bytes(scenario);
+  const auto pool = static_cast<double>(settings.memory.pool_bytes);
+  settings.memory.allocator = allocator_settings(scenario.allocator, pool, pool);  // nothing lies beside the pool
   settings.deadline_s = options.deadline_s;
   return settings;
 }
@@ -77,7 +75,7 @@ void fill_report(const scenarios::Scenario& scenario, Prediction& measured) {
   measured.report = make_report(scenario, measured.program, measured.result, nullptr, true);
   Report& report = measured.report;
   report.scenario.device = "this machine, " + host_machine().processor;
-  report.memory_limit_bytes = pool_bytes(scenario);
+  report.memory_limit_bytes = static_cast<std::int64_t>(scenario.allocator.memory_fraction.value_or(1) * static_cast<double>(pool_bytes(scenario)));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A scenario run for real on this machine, and its result in the form of a forecast's. docs/real_backend.md; test: tests/unit/train_command_test.cpp.
+// A scenario run for real on this machine, and its result in the form of a forecast's. docs/real_backend.md; test: tests/golden/train_cli_test.cpp.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

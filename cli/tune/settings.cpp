@@ -52,6 +52,39 @@ std::string batch_comment(const scenarios::Scenario& s, const char* mark) {
   return fmt::format("{} micro-batch {}, accumulation {}, sequence {}\n", mark, s.batch.micro_batch, s.batch.grad_accum, s.batch.seq_len);
 }
 
+/// What a format has no words for must be set in code.
+struct Unsaid {
+  bool set;
+  std::string what;
+};
+
+std::string unsaid_comment(const std::vector<Unsaid>& settings) {
+  std::string text;
+  for (const Unsaid& one : settings) {
+    if (one.set) text += "# not said here, set it in code: " + one.what + "\n";
+  }
+  return text;
+}
+
+/// Of settings that none of the three frameworks' files can hold.
+std::vector<Unsaid> unsaid_of(const scenarios::Scenario& s, const Terms& t) {
+  const program::Policy& p = s.policy;
+  return {{p.blocks_per_unit > 1, fmt::format("one unit for every {} blocks", p.blocks_per_unit)},
+          {t.reshard >= 2, fmt::format("resharding among {} ranks after the forward", t.reshard)},
+          {p.framework == Framework::fsdp2 && (p.forward_prefetch_depth > 0 || p.backward_prefetch_depth > 1),
+           fmt::format("prefetch of {} units in the forward, {} in the backward", p.forward_prefetch_depth, p.backward_prefetch_depth)}};
+}
+
+std::vector<Unsaid> with(std::vector<Unsaid> settings, std::initializer_list<Unsaid> more) {
+  settings.insert(settings.end(), more);
+  return settings;
+}
+
+std::string recompute_words(const scenarios::Scenario& s) {
+  return s.recompute.mode == RecomputeMode::every_k ? fmt::format("recomputation of every block out of {}", s.recompute.every)
+                                                    : std::string("recomputation of ") + spelled(scenarios::kRecomputeOps, s.recompute.ops);
+}
+
 std::string recompute_python(const scenarios::Scenario& s) {
   const auto& r = s.recompute;
   if (r.mode == RecomputeMode::none) return "";
@@ -131,7 +164,10 @@ const char* mixed(const scenarios::Scenario& s) { return s.precision.param == hw
 
 std::string accelerate(const scenarios::Scenario& s) {
   const Terms t = terms_of(s.policy);
+  const bool parts = s.recompute.mode == RecomputeMode::every_k || s.recompute.mode == RecomputeMode::per_op;
   std::string text = batch_comment(s, "#");
+  text +=
+      unsaid_comment(with(unsaid_of(s, t), {{parts, recompute_words(s)}, {s.policy.wrap == program::Wrap::embedding_and_head, "embedding and head as units"}}));
   text += fmt::format("distributed_type: FSDP\nmixed_precision: {}\nnum_machines: {}\nnum_processes: {}\nfsdp_config:\n", mixed(s), s.cluster.nodes,
                       scenarios::ranks(s));
   const bool second = s.policy.framework == Framework::fsdp2;
@@ -152,8 +188,10 @@ std::string accelerate(const scenarios::Scenario& s) {
 std::string torchtitan(const scenarios::Scenario& s) {
   const Terms t = terms_of(s.policy);
   const std::int64_t shard = t.hybrid ? s.policy.shard_group_size.value_or(s.cluster.gpus_per_node) : -1;
-  std::string text = fmt::format("[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n", s.batch.micro_batch,
-                                 s.batch.micro_batch * s.batch.grad_accum * scenarios::ranks(s), s.batch.seq_len);
+  const bool other_ops = s.recompute.mode == RecomputeMode::per_op && s.recompute.ops != program::RecomputeOps::all_but_every_second_matmul;
+  std::string text = unsaid_comment(with(unsaid_of(s, t), {{other_ops, recompute_words(s) + " (\"op\" below is torchtitan's own list)"}}));
+  text += fmt::format("[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n", s.batch.micro_batch,
+                      s.batch.micro_batch * s.batch.grad_accum * scenarios::ranks(s), s.batch.seq_len);
   text += fmt::format("mixed_precision_param = \"{}\"\nmixed_precision_reduce = \"{}\"\n", s.precision.param == hw::Dtype::fp32 ? "float32" : "bfloat16",
                       s.precision.reduce == hw::Dtype::fp32 ? "float32" : "bfloat16");
   text += fmt::format("[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\nfsdp_reshard_after_forward = \"{}\"\n",
@@ -182,9 +220,12 @@ std::string deepspeed(const scenarios::Scenario& s) {
 
 std::string llm_foundry(const scenarios::Scenario& s) {
   const Terms t = terms_of(s.policy);
-  std::string text = fmt::format("max_seq_len: {}\nglobal_train_batch_size: {}\ndevice_train_microbatch_size: {}\nprecision: {}\nfsdp_config:\n",
-                                 s.batch.seq_len, s.batch.micro_batch * s.batch.grad_accum * scenarios::ranks(s), s.batch.micro_batch,
-                                 s.precision.param == hw::Dtype::fp32 ? "fp32" : "amp_bf16");
+  const bool parts = s.recompute.mode == RecomputeMode::every_k || s.recompute.mode == RecomputeMode::per_op;
+  std::string text =
+      unsaid_comment(with(unsaid_of(s, t), {{parts, recompute_words(s)}, {s.policy.wrap == program::Wrap::embedding_and_head, "embedding and head as units"}}));
+  text += fmt::format("max_seq_len: {}\nglobal_train_batch_size: {}\ndevice_train_microbatch_size: {}\nprecision: {}\nfsdp_config:\n", s.batch.seq_len,
+                      s.batch.micro_batch * s.batch.grad_accum * scenarios::ranks(s), s.batch.micro_batch,
+                      s.precision.param == hw::Dtype::fp32 ? "fp32" : "amp_bf16");
   text += fmt::format(
       "  sharding_strategy: {}\n  mixed_precision: {}\n  activation_checkpointing: {}\n  activation_checkpointing_reentrant: {}\n  activation_cpu_offload: "
       "false\n",

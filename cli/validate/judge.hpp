@@ -1,4 +1,4 @@
-// Forecast against measurement, row by row and in total. docs/validate.md defines every figure. Tests: tests/unit/validate_test.cpp, tests/model/measured_rows_test.cpp.
+// Forecast against measurement, row by row and in total. docs/validate.md defines every figure. Tests: tests/unit/validate_test.cpp, tests/property/measured_rows_test.cpp.
 #pragma once
 
 #include <cstdint>

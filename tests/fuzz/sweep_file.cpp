@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -32,15 +33,15 @@ void walk(const planner::Grid& grid) {
 }
 
 void read_store(std::string_view text) {
-  char path[] = "/tmp/stepcast-fuzz-XXXXXX";
-  const int file = mkstemp(path);
+  std::string path = (std::filesystem::temp_directory_path() / "stepcast-fuzz-XXXXXX").string();
+  const int file = mkstemp(path.data());
   if (file < 0) std::abort();
   const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   close(file);
   guarded([&] {
     if (written) cli::SweepStore store(path);
   });
-  std::remove(path);
+  std::remove(path.c_str());
 }
 
 }  // namespace

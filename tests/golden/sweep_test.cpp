@@ -52,6 +52,21 @@ TEST_CASE("sweep --out keeps what is done: the next sweep simulates only what is
   CHECK(Json::parse(read((place / "out") / "report.json"))["points"].size() == 3);
 }
 
+TEST_CASE("--csv replaces what a sweep wrote, and nothing else") {
+  const Place place;
+  const std::string sweep = kSweep + "--vary /batch/micro_batch=1,2 --csv a.csv";
+  REQUIRE(place.run(sweep).code == 0);
+  const std::string first = read(place / "a.csv");
+  CHECK(place.run(sweep).code == 0);
+  place.file("a.csv", "mine\n");
+  const Outcome refused = place.run(sweep);
+  CHECK(refused.code == 2);
+  CHECK(one_line(refused.err));
+  CHECK(read(place / "a.csv") == "mine\n");
+  CHECK(place.run(sweep + " --force").code == 0);
+  CHECK(read(place / "a.csv") == first);
+}
+
 TEST_CASE("a sweep file names scenario, settings and axes; the command line adds to it") {
   const Place place;
   place.file("base.json", R"({"base": "7b-32xa100", "model": {"layers": 2}})");

@@ -76,6 +76,7 @@ TEST_CASE("bench writes what calibrate reads") {
       "bench tiny.json --seconds 0.01 --set /precision/param=fp32 --set /precision/reduce=fp32 --set /precision/master=fp32 --ranks 2 --out host.json");
   REQUIRE_MESSAGE(bench.code == 0, bench.err);
   const Json file = Json::parse(stepcast::test::read(place / "host.json"));
+  CHECK(place.run("bench --seconds 0.01 --out host.json").code == 2);  // is there
   CHECK(file["schema"] == "stepcast.bench/1");
   std::size_t gemms = 0;
   for (const Json& row : file["rows"]) gemms += row["what"] == "gemm" ? 1u : 0u;

@@ -52,6 +52,9 @@ TEST_CASE("filters, the CSV file and the folder") {
   CHECK(has(read((place / "out") / "report.html"), "<circle"));
   CHECK(Json::parse(read((place / "out") / "report.json"))["schema"] == "stepcast.validation/1");
   CHECK(place.run("validate runs.csv --out out").code == 0);  // replaces its own report
+  CHECK(place.run("validate runs.csv --csv rows.csv").code == 0);
+  CHECK(place.run("validate runs.csv --csv runs.csv").code == 2);  // the table itself
+  CHECK(read(place / "runs.csv") == kTable);
 }
 
 TEST_CASE("an interval for each row, and the machine's factors fitted to some rows") {

@@ -1,5 +1,6 @@
 // Draws of constants and factors on them: which move, by how much, and what the interval of a run is then.
 #include "cli/hardware.hpp"
+#include "cli/inputs.hpp"
 
 #include <doctest/doctest.h>
 
@@ -68,3 +69,20 @@ TEST_CASE("the interval holds the forecast, is the same for the same seed, and i
 }
 
 }  // namespace
+
+TEST_CASE("the allocator's settings: all of them, and a fraction of the device as one of the pool") {
+  scenarios::Allocator allocator;
+  allocator.max_split_size = 64 << 20;
+  allocator.expandable_segments = true;
+  allocator.roundup_power2_divisions = 8;
+  allocator.garbage_collection_threshold = 0.75;
+  allocator.memory_fraction = 0.4;
+  const memory::Settings settings = cli::allocator_settings(allocator, 80e9, 64e9);
+  CHECK(settings.max_split_size == 64 << 20);
+  CHECK(settings.expandable_segments);
+  CHECK(settings.roundup_power2_divisions == 8);
+  CHECK(settings.garbage_collection_threshold == 0.75);
+  CHECK(settings.memory_fraction == 0.5);  // 32 GB of 64
+  allocator.memory_fraction = 0.9;
+  CHECK(cli::allocator_settings(allocator, 80e9, 64e9).memory_fraction == 1);
+}

@@ -83,3 +83,14 @@ TEST_CASE("the environment of the allocator") {
   CHECK(has(pasted({"/allocator/max_split_size=512 MiB"}).at("environment"), "max_split_size_mb:512"));
   CHECK(has(pasted({}).at("environment"), "unset PYTORCH_CUDA_ALLOC_CONF"));
 }
+
+TEST_CASE("what a file has no words for stands in it as a remark, and the importer still reads it") {
+  const auto texts = pasted({"/policy/blocks_per_unit=2", "/recompute/mode=per_op", "/recompute/ops=all_but_matmul"});
+  for (const char* name : {"accelerate", "torchtitan", "llm_foundry"}) {
+    CHECK_MESSAGE(has(texts.at(name), "# not said here, set it in code: one unit for every 2 blocks\n"), name);
+    CHECK_MESSAGE(has(texts.at(name), "recomputation of all_but_matmul"), name);
+  }
+  CHECK(back("a.yaml", texts.at("accelerate")).recompute.mode == program::RecomputeMode::none);
+  const auto plain = pasted({});
+  for (const auto& [name, text] : plain) CHECK_MESSAGE(!has(text, "not said here"), name);
+}

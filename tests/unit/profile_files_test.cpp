@@ -55,7 +55,7 @@ std::string packed(const std::string& text, int window_bits) {
 
 std::string little(std::size_t value, std::size_t bytes) {
   std::string out;
-  for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+  for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(i < sizeof value ? value >> (8 * i) & 0xff : 0);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <string_view>
 
 #include "trace/profile/raw_event.hpp"
 #include "trace/profile/scan.hpp"
@@ -13,7 +14,8 @@ namespace {
 
 std::optional<std::int64_t> thousandths(const char* text) { return thousandths_of({text, Value::Kind::scalar}); }
 
-Scan scan(const std::string& text, RawEvent& event) {
+/// The event's values are pieces of the text, which must outlive it.
+Scan scan(std::string_view text, RawEvent& event) {
   Cursor in{text.data(), text.data() + text.size()};
   return scan_event(in, event);
 }

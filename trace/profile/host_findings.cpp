@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "trace/profile/finding_rules.hpp"
 #include "trace/profile/vocabulary.hpp"
@@ -19,6 +20,15 @@ constexpr std::size_t kManyReads = 20;
 
 std::string gaps_text(const Scene& scene, const CauseSum& sum, const char* what) {
   return fmt::format("{} gaps of the compute stream, {} of {}, {}", sum.count, milliseconds_text(sum.total), milliseconds_text(scene.gap_total()), what);
+}
+
+CauseSum sum_of(const Scene& scene, std::initializer_list<Cause> causes) {
+  CauseSum sum;
+  for (const Cause cause : causes) {
+    sum.count += scene.gaps(cause).count;
+    sum.total += scene.gaps(cause).total;
+  }
+  return sum;
 }
 
 /// How surely gaps of a cause mean it: half and up, more the larger their part of all gaps.
@@ -131,11 +141,7 @@ void outside(const Scene& scene, std::vector<Finding>& out) {
 }
 
 void copies(const Scene& scene, std::vector<Finding>& out) {
-  CauseSum sum;
-  for (const Cause cause : {Cause::host_memcpy_call, Cause::host_sync_on_memcpy, Cause::device_wait_memcpy, Cause::memcpy_running}) {
-    sum.count += scene.gaps(cause).count;
-    sum.total += scene.gaps(cause).total;
-  }
+  const CauseSum sum = sum_of(scene, {Cause::host_memcpy_call, Cause::host_sync_on_memcpy, Cause::device_wait_memcpy, Cause::memcpy_running});
   const double share = scene.share(sum.total);
   if (share < kWorthwhile) return;
   out.push_back({"blocking_copies",
@@ -149,11 +155,7 @@ void copies(const Scene& scene, std::vector<Finding>& out) {
 }
 
 void synchronisation(const Scene& scene, std::vector<Finding>& out) {
-  CauseSum sum;
-  for (const Cause cause : {Cause::host_sync, Cause::host_sync_on_comm}) {
-    sum.count += scene.gaps(cause).count;
-    sum.total += scene.gaps(cause).total;
-  }
+  const CauseSum sum = sum_of(scene, {Cause::host_sync, Cause::host_sync_on_comm});
   const double share = scene.share(sum.total);
   if (share < kWorthwhile) return;
   Finding f{"host_synchronisation", "", confidence_of(scene, sum.total), share, share, {gaps_text(scene, sum, "after the host had waited for the device")}, ""};

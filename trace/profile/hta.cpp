@@ -1,4 +1,4 @@
-// Re-derived from HTA's source at f4d0062. Test: tests/model/profile_hta_test.cpp.
+// Re-derived from HTA's source at f4d0062. Test: tests/model/profile_figures_test.cpp.
 #include "trace/profile/hta.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // HolisticTraceAnalysis' numbers by its own rules (facebookresearch/HolisticTraceAnalysis f4d0062), for readers who compare. Its whole microseconds, its filter of the last
-// step and its kernel types differ from ours. Document: docs/diagnose.md, "HTA's numbers". Test: tests/model/profile_hta_test.cpp.
+// step and its kernel types differ from ours. Document: docs/diagnose.md, "HTA's numbers". Test: tests/model/profile_figures_test.cpp.
 #pragma once
 
 #include <cstdint>
