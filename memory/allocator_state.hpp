@@ -8,6 +8,7 @@
 #include "memory/deferred_frees.hpp"
 #include "memory/expandable_ranges.hpp"
 #include "memory/heap.hpp"
+#include "memory/sizes.hpp"
 
 namespace stepcast::memory {
 
@@ -21,7 +22,15 @@ struct CachingAllocator::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  [[nodiscard]] Request request(std::int64_t bytes, int stream) const;
+  /// Inline, so that the hot path keeps its parts in registers.
+  [[nodiscard]] Request request(std::int64_t bytes, int stream) const {
+    if (bytes < 0 || stream < 0 || stream >= streams) refuse_request();
+    const std::int64_t rounded = round_request(bytes, divisions);
+    return {bytes, rounded, list_index(stream, is_small(rounded))};
+  }
+  [[noreturn]] static void refuse_request();
+  /// A request is served from its own list or by the device, so that only frees into that list can matter to it.
+  [[nodiscard]] std::uint64_t polls(const Request& request) const { return poll_always ? deferred.streams() : deferred.streams(request.list); }
   /// What the device is asked for if nothing cached fits: a segment, or pages when no free block can be extended.
   [[nodiscard]] std::int64_t device_bytes_for(const Request& request) const;
   Block& handed_out(BlockId id);
@@ -46,6 +55,7 @@ struct CachingAllocator::State {
   std::int64_t divisions;
   std::int64_t gc_above;  // collect garbage when more than this is reserved; the largest integer = off
   bool expandable;
+  bool poll_always = true;
   int streams;
 
   Heap heap;

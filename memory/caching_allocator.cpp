@@ -29,15 +29,11 @@ CachingAllocator::State::State(const Settings& settings, std::int64_t device_byt
       expandable(settings.expandable_segments),
       streams(stream_count),
       heap(stream_count, expandable),
-      deferred(stream_count),
+      deferred(stream_count, heap.lists()),
       ranges(heap, device_bytes),
       events(&source) {}
 
-CachingAllocator::State::Request CachingAllocator::State::request(std::int64_t bytes, int stream) const {
-  if (bytes < 0 || stream < 0 || stream >= streams) throw std::invalid_argument("malloc: negative size or unknown stream");
-  const std::int64_t rounded = round_request(bytes, divisions);
-  return {bytes, rounded, list_index(stream, is_small(rounded))};
-}
+void CachingAllocator::State::refuse_request() { throw std::invalid_argument("malloc: negative size or unknown stream"); }
 
 std::int64_t CachingAllocator::State::device_bytes_for(const Request& request) const {
   return expandable ? round_up(request.rounded, page_bytes(is_small_list(request.list))) : segment_bytes(request.rounded);
@@ -56,12 +52,12 @@ void CachingAllocator::State::finish_event(BlockId block) {
 /// Try 1. Only the single best fit is looked at: PyTorch does not go on to the next block if this one is refused.
 BlockId CachingAllocator::State::take_best_fit(const Request& request) {
   if (!is_small_list(request.list)) ++heap.lookups;
-  const BlockId fit = heap.best_fit(request.list, request.rounded);
-  if (fit == kNoBlock) return kNoBlock;
-  const std::int64_t size = heap.blocks[fit].size;
+  const FreeList::Fit fit = heap.best_fit(request.list, request.rounded);
+  if (fit.block == kNoBlock) return kNoBlock;
+  const std::int64_t size = heap.blocks[fit.block].size;
   if (request.rounded < max_split ? size >= max_split : size >= request.rounded + kLargeSegmentBytes) return kNoBlock;
   heap.unlist(fit);
-  return fit;
+  return fit.block;
 }
 
 BlockId CachingAllocator::State::take_from_device(const Request& request) {
@@ -95,6 +91,18 @@ Outcome CachingAllocator::State::flush_and_retry(const Request& request) {
 }
 
 namespace {
+
+BlockInfo info_of(BlockId id, const Block& block) {
+  const bool live = block.state == BlockState::allocated || block.state == BlockState::pending;
+  return {.block = id,
+          .address = block.address,
+          .size = block.size,
+          .requested = live ? block.requested : 0,
+          .stream = stream_of_list(block.list),
+          .small_pool = is_small_list(block.list),
+          .begins_segment = block.prev == kNoBlock,
+          .state = block.state};
+}
 
 /// What the device did in one call: the difference of the running counters.
 class DeviceCalls {
@@ -137,11 +145,18 @@ Outcome CachingAllocator::malloc(std::int64_t bytes, int stream) {
   State& state = *state_;
   const State::Request request = state.request(bytes, stream);
   if (bytes == 0) return {};
-  state.deferred.poll(*state.events, [&](BlockId block) { state.finish_event(block); });
+  if (state.polls(request) != 0) state.deferred.poll(*state.events, [&](BlockId block) { state.finish_event(block); });
   if (const BlockId block = state.take_best_fit(request); block != kNoBlock) return state.hand_out(block, request);
   const DeviceCalls calls(state.heap);
   return calls.noted(state.ask_device(request), state.device_bytes_for(request));
 }
+
+std::uint64_t CachingAllocator::polls(std::int64_t bytes, int stream) const {
+  return state_->deferred.streams() == 0 ? 0 : state_->polls(state_->request(bytes, stream));
+}
+
+/// Garbage collection looks at the blocks of all lists and at when they were freed.
+void CachingAllocator::poll_when_needed() { state_->poll_always = state_->gc_above != kUnlimited; }
 
 Outcome CachingAllocator::malloc_after_drain(std::int64_t bytes, int stream) {
   State& state = *state_;
@@ -163,7 +178,7 @@ void CachingAllocator::free(BlockId id) {
   for (std::uint64_t rest = block.uses; rest != 0; rest &= rest - 1) {
     const int stream = std::countr_zero(rest);
     ++block.events;
-    state.deferred.push(stream, state.events->record(stream), id);
+    state.deferred.push(stream, state.events->record(stream), id, block.list);
   }
 }
 
@@ -178,22 +193,13 @@ void CachingAllocator::empty_cache() { state_->flush(); }
 
 std::uint64_t CachingAllocator::address(BlockId block) const { return state_->heap.blocks[block].address; }
 
+std::int64_t CachingAllocator::size(BlockId block) const { return block == kNoBlock ? 0 : state_->heap.blocks[block].size; }
+
 std::vector<BlockInfo> CachingAllocator::snapshot() const {
   std::vector<BlockInfo> infos;
   const std::vector<Block>& table = state_->heap.blocks.table();
-  for (std::size_t id = 0; id < table.size(); ++id) {
-    const Block& block = table[id];
-    if (block.state == BlockState::gone) continue;
-    const bool live = block.state == BlockState::allocated || block.state == BlockState::pending;
-    infos.push_back({.block = static_cast<BlockId>(id),
-                     .address = block.address,
-                     .size = block.size,
-                     .requested = live ? block.requested : 0,
-                     .stream = stream_of_list(block.list),
-                     .small_pool = is_small_list(block.list),
-                     .begins_segment = block.prev == kNoBlock,
-                     .state = block.state});
-  }
+  for (std::size_t id = 0; id < table.size(); ++id)
+    if (table[id].state != BlockState::gone) infos.push_back(info_of(static_cast<BlockId>(id), table[id]));
   std::sort(infos.begin(), infos.end(), [](const BlockInfo& a, const BlockInfo& b) { return a.address < b.address; });
   return infos;
 }

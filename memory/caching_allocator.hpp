@@ -1,5 +1,5 @@
 // The policy of PyTorch's CUDA caching allocator over an abstract device memory: one code for simulation, the real device and replay of recorded histories.
-// Rules: docs/caching_allocator.md; tests: tests/unit/caching_allocator_test.cpp, tests/model/allocator_traces_test.cpp. It decides and never waits: where PyTorch would synchronise, the caller drains the device and calls again.
+// Rules: docs/caching_allocator.md; tests: tests/unit/caching_allocator_test.cpp, tests/model/allocator_traces_test.cpp, tests/property/lazy_polling_test.cpp. It decides and never waits: where PyTorch would synchronise, the caller drains the device and calls again.
 #pragma once
 
 #include <cstdint>
@@ -76,6 +76,10 @@ class CachingAllocator {
   /// the same arguments. Device frees reported here (garbage collection, oversize release) need no drain beyond the one inside cudaFree: charge them.
   /// A request of 0 bytes is done with kNoBlock. Throws std::invalid_argument for negative bytes or an unknown stream.
   Outcome malloc(std::int64_t bytes, int stream);
+  /// Streams that this malloc would ask the event source about, one bit each: how far the others have come makes no difference to it. Throws as malloc.
+  [[nodiscard]] std::uint64_t polls(std::int64_t bytes, int stream) const;
+  /// From now on only requests that deferred frees could serve poll them. What is handed out stays the same; `active` and `inactive_split` lag behind.
+  void poll_when_needed();
   /// The flush: takes every outstanding event as done, gives back all that is wholly free, counts a retry and asks the device once more.
   Outcome malloc_after_drain(std::int64_t bytes, int stream);
   /// At once, or deferred until the events recorded now are done. kNoBlock is ignored. Throws std::invalid_argument if the block is not handed out.
@@ -88,6 +92,8 @@ class CachingAllocator {
   [[nodiscard]] const Statistics& statistics() const { return *statistics_; }
   /// A number that is stable while the block lives and orders blocks like their addresses; for traces.
   [[nodiscard]] std::uint64_t address(BlockId block) const;
+  /// Bytes of a block; 0 for kNoBlock.
+  [[nodiscard]] std::int64_t size(BlockId block) const;
   /// Every block in address order, for memory maps, explanations of an out-of-memory and tests.
   [[nodiscard]] std::vector<BlockInfo> snapshot() const;
 

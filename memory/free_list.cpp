@@ -48,21 +48,28 @@ void FreeList::insert(const Block& block, BlockId id) {
 void FreeList::erase(const Block& block, BlockId id) {
   const Key key = key_of(block, id);
   const std::size_t index = size_bin(block.size);
+  take_out(index, place_of(bin(index), key) - 1);
+}
+
+void FreeList::take_out(std::size_t index, std::size_t place) {
   Bin& bin = bins_[slots_[index]];
-  if (bin.back() == key) bin.pop_back();
-  else bin.erase(bin.begin() + static_cast<std::ptrdiff_t>(place_of(bin, key)) - 1);
+  if (place + 1 == bin.size()) bin.pop_back();
+  else bin.erase(bin.begin() + static_cast<std::ptrdiff_t>(place));
   if (bin.empty()) filled_[index / 64] &= ~(std::uint64_t{1} << index % 64);
 }
 
-BlockId FreeList::best_fit(std::int64_t size) const {
-  if (size > kMaxBytes) return kNoBlock;
+FreeList::Fit FreeList::best_fit(std::int64_t size) const {
+  if (size > kMaxBytes) return {};
   const std::int64_t rounded = round_up(size, kMinBlockBytes);
   const std::size_t index = size_bin(rounded);
   const Bin& near = bin(index);
   const Key key = key_of({.size = rounded}, 0);
-  if (!near.empty() && near.front() >= key) return static_cast<BlockId>(near[place_of(near, key) - 1]);
+  const auto fit = [](const Bin& in, std::size_t i, std::size_t place) {
+    return Fit{static_cast<BlockId>(in[place]), static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(place)};
+  };
+  if (!near.empty() && near.front() >= key) return fit(near, index, place_of(near, key) - 1);
   const std::size_t next = next_filled_bin(index + 1);
-  return next < kBins ? static_cast<BlockId>(bin(next).back()) : kNoBlock;
+  return next < kBins ? fit(bin(next), next, bin(next).size() - 1) : Fit{};
 }
 
 std::size_t FreeList::next_filled_bin(std::size_t from) const {

@@ -28,8 +28,13 @@ class FreeList {
   void insert(const Block& block, BlockId id);
   /// The block must be in the list and unchanged since its insertion.
   void erase(const Block& block, BlockId id);
+  struct Fit {
+    BlockId block = kNoBlock;
+    std::uint32_t bin = 0, place = 0;  // where it stands until the list changes
+  };
   /// Smallest block of at least `size` bytes, the lowest address among equals; kNoBlock if there is none.
-  [[nodiscard]] BlockId best_fit(std::int64_t size) const;
+  [[nodiscard]] Fit best_fit(std::int64_t size) const;
+  void erase(const Fit& fit) { take_out(fit.bin, fit.place); }
   /// All blocks, smallest first.
   [[nodiscard]] std::vector<BlockId> sorted() const;
 
@@ -43,6 +48,7 @@ class FreeList {
   static std::size_t place_of(const Bin& bin, Key key);
   [[nodiscard]] const Bin& bin(std::size_t index) const { return bins_[slots_[index]]; }
   Bin& open(std::size_t index);
+  void take_out(std::size_t index, std::size_t place);
   [[nodiscard]] std::size_t next_filled_bin(std::size_t from) const;
 
   std::array<std::uint16_t, kBins> slots_{};    // bin -> its array; bins that were never used share the first, which stays empty

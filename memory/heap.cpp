@@ -29,7 +29,13 @@ void Heap::release_segment(BlockId id) {
 void Heap::unlist(BlockId id) {
   const Block& block = blocks[id];
   lists_[block.list].erase(block, id);
-  if (block.is_split() && !expandable_) statistics.inactive_split -= block.size;
+  count_unlisted(block);
+}
+
+void Heap::unlist(const FreeList::Fit& fit) {
+  const Block& block = blocks[fit.block];
+  lists_[block.list].erase(fit);
+  count_unlisted(block);
 }
 
 void Heap::enlist(BlockId id) {

@@ -21,6 +21,7 @@ class Heap {
 
   /// Free block -> out of its list, no longer counted as inactive split.
   void unlist(BlockId id);
+  void unlist(const FreeList::Fit& fit);
   /// Into its list, counted; neighbours are left alone.
   void enlist(BlockId id);
   /// Hands an unlisted block out; with `split` the part beyond `size` goes to the free list.
@@ -28,7 +29,7 @@ class Heap {
   /// A block that is handed out or pending becomes free: merges with free neighbours.
   void give_back(BlockId id);
 
-  [[nodiscard]] BlockId best_fit(std::uint16_t list, std::int64_t size) const { return lists_[list].best_fit(size); }
+  [[nodiscard]] FreeList::Fit best_fit(std::uint16_t list, std::int64_t size) const { return lists_[list].best_fit(size); }
   /// The free blocks of a list, smallest first.
   [[nodiscard]] std::vector<BlockId> free_blocks(std::uint16_t list) const { return lists_[list].sorted(); }
   [[nodiscard]] std::uint16_t lists() const { return static_cast<std::uint16_t>(lists_.size()); }
@@ -41,6 +42,10 @@ class Heap {
   std::int64_t lookups = 0;   // clock of garbage collection
 
  private:
+  void count_unlisted(const Block& block) {
+    if (block.is_split() && !expandable_) statistics.inactive_split -= block.size;
+  }
+
   std::vector<FreeList> lists_;
   std::uint64_t next_address_ = 1ULL << 21;
   bool expandable_;

@@ -40,7 +40,7 @@ void CachingAllocator::State::collect_garbage() {
 bool CachingAllocator::State::release_oversize(const Request& request) {
   if (max_split == std::numeric_limits<std::int64_t>::max() || expandable) return false;
   const std::int64_t needed = std::max(request.rounded, max_split);
-  if (const BlockId one = heap.best_fit(request.list, needed); one != kNoBlock) {
+  if (const BlockId one = heap.best_fit(request.list, needed).block; one != kNoBlock) {
     heap.release_segment(one);
     return true;
   }

@@ -78,12 +78,12 @@ const Json& list(const Json& found, const std::string& file, const std::string& 
 }
 
 int stream_of(const Item& item, SnapshotDevice& device) {
-  constexpr std::size_t kMaxStreams = 48;  // leaves some of the allocator's 64 for deferred frees
+  constexpr std::size_t kMostStreams = 48;  // leaves some of the allocator's 64 for deferred frees
   const std::int64_t handle = item.handle("stream");
   auto& streams = device.streams;
   const auto found = std::find(streams.begin(), streams.end(), handle);
   if (found != streams.end()) return static_cast<int>(found - streams.begin());
-  if (streams.size() == kMaxStreams) item.fail("stream", "is the 49th stream of the device; at most 48 can be replayed");
+  if (streams.size() == kMostStreams) item.fail("stream", "is the 49th stream of the device; at most 48 can be replayed");
   streams.push_back(handle);
   return static_cast<int>(streams.size() - 1);
 }

@@ -10,6 +10,10 @@ using program::OpKind;
 
 namespace {
 
+/// An event's target names a stream of a rank: a power of two, so that both come out by shifts.
+constexpr std::uint32_t kStreamSlots = 16;
+static_assert(program::kStreams <= kStreamSlots);
+
 /// Work left at full speed after running from `updated` to `now`.
 SimTime left(SimTime remaining, SimTime updated, SimTime now, double speed) {
   const SimTime elapsed = now - updated;
@@ -32,8 +36,8 @@ void Engine::handle(const Event& event) {
     case EventKind::kernel_end:
     case EventKind::stream_arrival: break;
   }
-  Rank& rank = ranks_[target / program::kStreams];
-  const auto s = static_cast<std::uint32_t>(target % program::kStreams);
+  Rank& rank = ranks_[target / kStreamSlots];
+  const std::uint32_t s = target % kStreamSlots;
   if (rank.streams[s].order != event.order()) return;
   if (event.kind() == EventKind::kernel_end) {
     end_kernel(rank, s);
@@ -57,6 +61,28 @@ void Engine::settle(Rank& rank) {
   resume(rank);
 }
 
+/// Whether the head of one of these streams may be done when the host makes its call.
+bool Engine::may_advance(const Rank& rank, std::uint64_t streams) const {
+  for (std::uint64_t rest = streams; rest != 0; rest &= rest - 1)
+    if (earliest_end(rank, rank.streams[static_cast<std::size_t>(__builtin_ctzll(rest))]) <= rank.host.time) return true;
+  return false;
+}
+
+/// The head of a stream is not done before this: nothing runs faster than alone.
+SimTime Engine::earliest_end(const Rank& rank, const Stream& stream) const {
+  switch (stream.state) {
+    case Stream::State::running: return stream.updated + stream.remaining;
+    case Stream::State::awaiting_arrival: return stream.queue.front().arrival;
+    case Stream::State::in_collective: break;
+    case Stream::State::idle:
+    case Stream::State::blocked_on_event: return now_;
+  }
+  const std::uint32_t entry = rank.program->ops[stream.queue.front().op].id;
+  const Group& group = groups_[group_of(rank, program_.collectives[entry].communicator)];
+  if (stream.reached && group.transferring) return group.updated + group.remaining;
+  return variation_.on() ? now_ : now_ + prices_.collectives[entry].alone;
+}
+
 void Engine::advance(Rank& rank, std::uint32_t s) {
   Stream& stream = rank.streams[s];
   while (stream.state == Stream::State::idle && !stream.queue.empty()) {
@@ -64,7 +90,7 @@ void Engine::advance(Rank& rank, std::uint32_t s) {
     if (head.turn != kNoTurn && head.turn != rank.turn) return;
     if (head.arrival > now_) {
       stream.state = Stream::State::awaiting_arrival;
-      stream.order = queue_.push(head.arrival, EventKind::stream_arrival, rank.index * static_cast<std::uint32_t>(program::kStreams) + s);
+      stream.order = queue_.push(head.arrival, EventKind::stream_arrival, rank.index * kStreamSlots + s);
       return;
     }
     const program::Op& op = rank.program->ops[head.op];
@@ -133,10 +159,12 @@ void Engine::start_kernel(Rank& rank, std::uint32_t s) {
 
 void Engine::end_kernel(Rank& rank, std::uint32_t s) {
   Stream& stream = rank.streams[s];
-  const Item item = stream.queue.front();
-  const program::Op& op = rank.program->ops[item.op];
-  if (recorded(rank)) recorder_.device(op, item, op.stream, stream.begin, now_);
-  if (op.stream == program::Stream::compute) result_.step_end[item.step] = std::max(result_.step_end[item.step], now_);
+  const Item& item = stream.queue.front();
+  if (recorded(rank)) {
+    const program::Op& op = rank.program->ops[item.op];
+    recorder_.device(op, item, op.stream, stream.begin, now_);
+  }
+  if (s == static_cast<std::uint32_t>(program::Stream::compute)) result_.step_end[item.step] = std::max(result_.step_end[item.step], now_);
   stream.state = Stream::State::idle;
   rank.running &= ~(1u << s);
   retire(rank, s);
@@ -144,12 +172,16 @@ void Engine::end_kernel(Rank& rank, std::uint32_t s) {
   retime_kernels(rank);
 }
 
-/// The kernel at the head of a stream as a flow: a collective slows it by its own ratio, and it takes its share of the DRAM.
-Flow Engine::kernel_flow(Rank& rank, std::uint32_t s) const {
-  const std::uint32_t id = rank.program->ops[rank.streams[s].queue.front().op].id;
-  const PriceList::Kernel& price = prices_.kernels[id];
+std::uint32_t Engine::kernel_at_head(const Rank& rank, std::uint32_t s) { return rank.program->ops[rank.streams[s].queue.front().op].id; }
+
+/// A collective slows a kernel by the kernel's own ratio.
+double Engine::lone_speed(const Rank& rank, std::uint32_t s) const { return rank.active_collectives > 0 ? slow_kernels_[kernel_at_head(rank, s)].speed : 1; }
+
+/// The kernel at the head of a stream as a flow that takes its share of the DRAM.
+Flow Engine::kernel_flow(const Rank& rank, std::uint32_t s) const {
+  const PriceList::Kernel& price = prices_.kernels[kernel_at_head(rank, s)];
   Flow flow;
-  flow.limit = rank.active_collectives > 0 ? slow_kernels_[id].speed : 1;
+  flow.limit = lone_speed(rank, s);
   flow.demand[static_cast<std::size_t>(Resource::dram)] = price.dram_share;
   flow.demand[static_cast<std::size_t>(Resource::processors)] = price.processor_share;
   return flow;
@@ -160,7 +192,7 @@ void Engine::retime_kernels(Rank& rank) {
   if (rank.running == 0) return;
   if ((rank.running & (rank.running - 1)) == 0) {
     const auto s = static_cast<std::uint32_t>(__builtin_ctz(rank.running));
-    return set_speed(rank, s, kernel_flow(rank, s).limit);
+    return set_speed(rank, s, lone_speed(rank, s));
   }
   std::array<Flow, program::kStreams> flows;
   std::array<std::uint32_t, program::kStreams> streams{};
@@ -180,7 +212,7 @@ void Engine::set_speed(Rank& rank, std::uint32_t s, double speed) {
   stream.remaining = left(stream.remaining, stream.updated, now_, stream.speed);
   stream.updated = now_;
   stream.speed = speed;
-  stream.order = queue_.push(kernel_end(rank, stream), EventKind::kernel_end, rank.index * static_cast<std::uint32_t>(program::kStreams) + s);
+  stream.order = queue_.push(kernel_end(rank, s), EventKind::kernel_end, rank.index * kStreamSlots + s);
 }
 
 void Engine::price_slow_kernels() {
@@ -191,8 +223,10 @@ void Engine::price_slow_kernels() {
   }
 }
 
-SimTime Engine::kernel_end(const Rank& rank, Stream& stream) const {
-  const std::uint32_t id = rank.program->ops[stream.queue.front().op].id;
+SimTime Engine::kernel_end(const Rank& rank, std::uint32_t s) const {
+  const Stream& stream = rank.streams[s];
+  if (stream.speed == 1) return now_ + stream.remaining;
+  const std::uint32_t id = kernel_at_head(rank, s);
   const SlowKernel& slow = slow_kernels_[id];
   if (stream.speed == slow.speed && stream.remaining == prices_.kernels[id].alone) return now_ + slow.duration;
   return end_time(now_, stream.remaining, stream.speed);

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +31,12 @@ struct Group {
   SimTime updated{}, remaining{};
   double speed = 1;
   std::uint64_t retimed = 0;  // stamp of the last look at its speed
+};
+
+/// What the engine needs of a Program::buffers entry, close together.
+struct BufferFacts {
+  std::int64_t bytes = 0;
+  program::Owner owner{};
 };
 
 /// A kernel next to a collective, with the DRAM to itself: what nearly every kernel of a sharded step becomes, worked out once.
@@ -61,12 +66,16 @@ class Engine {
   bool allocate(Rank& rank, const program::Op& op);
   bool charge_allocation(Rank& rank, const memory::Outcome& outcome);
   void release(Rank& rank, const program::Op& op);
+  void account(const Rank& rank, std::uint32_t buffer, const memory::Outcome& taken);
+  [[nodiscard]] BytesByOwner held_by_owner(const Memory& memory) const;
   void take_batch(Rank& rank);
   void run_out_of_memory(const Rank& rank, const program::Op& op, const memory::Outcome& outcome);
 
   // device.cpp
   void handle(const Event& event);
   void settle(Rank& rank);
+  [[nodiscard]] bool may_advance(const Rank& rank, std::uint64_t streams) const;
+  [[nodiscard]] SimTime earliest_end(const Rank& rank, const Stream& stream) const;
   void next_turn(Rank& rank);
   void advance(Rank& rank, std::uint32_t stream);
   void start_kernel(Rank& rank, std::uint32_t stream);
@@ -80,11 +89,13 @@ class Engine {
   [[nodiscard]] SimTime transfer_time(const Group& group) const;
   void end_collective(std::uint32_t group);
   void end_collective_on(Rank& rank, const Group& group);
-  [[nodiscard]] Flow kernel_flow(Rank& rank, std::uint32_t stream) const;
+  [[nodiscard]] static std::uint32_t kernel_at_head(const Rank& rank, std::uint32_t stream);
+  [[nodiscard]] double lone_speed(const Rank& rank, std::uint32_t stream) const;
+  [[nodiscard]] Flow kernel_flow(const Rank& rank, std::uint32_t stream) const;
   void retime_kernels(Rank& rank);
   void set_speed(Rank& rank, std::uint32_t stream, double speed);
   void price_slow_kernels();
-  [[nodiscard]] SimTime kernel_end(const Rank& rank, Stream& stream) const;
+  [[nodiscard]] SimTime kernel_end(const Rank& rank, std::uint32_t stream) const;
   void retime_collectives(const Group& changed);
   [[nodiscard]] double collective_speed(const Rank& rank, std::uint32_t group) const;
   void set_group_speed(std::uint32_t group, double speed);
@@ -103,11 +114,13 @@ class Engine {
   Variation variation_;
   EventQueue queue_;
   SimTime now_{};
-  std::deque<Rank> ranks_;                // never moved: a rank's allocator watches its streams
+  std::vector<Rank> ranks_;               // never moved: a rank's allocator watches its streams
+  std::vector<BufferFacts> buffers_;      // by Program::buffers
   std::vector<SlowKernel> slow_kernels_;  // by Program::kernels
   std::vector<Group> groups_;
   std::array<std::vector<std::uint32_t>, program::kCommunicators> group_index_;  // rank -> group
   Recorder recorder_;
+  MemoryAccount account_;
   Result result_;
   std::uint32_t unfinished_ = 0;
   std::uint64_t retime_stamp_ = 0;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "hw_models/sim_time.hpp"
@@ -37,26 +38,39 @@ class EventQueue {
   std::uint32_t push(SimTime time, EventKind kind, std::uint32_t target) {
     if (sequence_ == kHostPhase) throw std::length_error("more than 2^31 events in one simulation");
     const std::uint32_t order = (kind == EventKind::host ? kHostPhase : 0u) | sequence_++;
-    heap_.emplace_back(time.count(), order, kind, target);
-    sift_up(heap_.size() - 1);
+    const Event event(time.count(), order, kind, target);
+    if (std::exchange(hole_, false)) {
+      sift_down(event);
+    } else {
+      heap_.push_back(event);
+      sift_up(heap_.size() - 1);
+    }
     return order;
   }
 
   Event pop() {
-    const Event first = heap_.front();
-    const Event last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) sift_down(last);
-    return first;
+    close();
+    hole_ = true;
+    return heap_.front();
   }
 
-  [[nodiscard]] bool empty() const { return heap_.empty(); }
-  [[nodiscard]] const Event& top() const { return heap_.front(); }
+  [[nodiscard]] bool empty() const { return heap_.size() == static_cast<std::size_t>(hole_); }
   /// True if nothing is due at `time` or earlier.
-  [[nodiscard]] bool idle_until(SimTime time) const { return heap_.empty() || heap_.front().time() > time.count(); }
+  [[nodiscard]] bool idle_until(SimTime time) {
+    close();
+    return heap_.empty() || heap_.front().time() > time.count();
+  }
 
  private:
   static constexpr std::uint32_t kHostPhase = 1u << 31;
+
+  /// Fills the place of the event popped last. Most events bring forth another: push puts that there, which takes one way through the heap instead of two.
+  void close() {
+    if (!std::exchange(hole_, false)) return;
+    const Event last = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) sift_down(last);
+  }
 
   void sift_up(std::size_t at) {
     const Event event = heap_[at];
@@ -92,6 +106,7 @@ class EventQueue {
 
   std::vector<Event> heap_;
   std::uint32_t sequence_ = 0;
+  bool hole_ = false;  // the first place is free
 };
 
 }  // namespace stepcast::sim

@@ -1,6 +1,7 @@
 // The host thread of a rank: makes the program's calls in order, spends their host time, and blocks only where the program or the allocator says so.
 // It may run ahead of the event clock as long as a call does not look at the device (docs/models.md, "Execution").
 #include <algorithm>
+#include <utility>
 
 #include "sim/engine.hpp"
 
@@ -18,7 +19,7 @@ void Engine::run_host(Rank& rank) {
     if (!host.paid) {
       if (variation_.on()) pause(rank);
       const SimTime begin = host.time;
-      host.time += host_cost(rank, op);
+      host.time += variation_.on() ? host_cost(rank, op) : host_price(prices_, op);
       host.paid = true;
       if (op.kind == OpKind::host_work && recorded(rank)) recorder_.host_work(op, begin, host.time);
     }
@@ -67,11 +68,7 @@ void Engine::pause(Rank& rank) {
 bool Engine::needs_device_state(const Rank& rank, const Op& op) const {
   switch (op.kind) {
     case OpKind::host_wait: return true;
-    case OpKind::alloc: {  // polls the events of deferred frees, if there are any
-      if (!rank.memory) return false;
-      const auto& statistics = rank.memory->allocator.statistics();
-      return statistics.active != statistics.allocated;
-    }
+    case OpKind::alloc: return rank.memory && may_advance(rank, rank.memory->allocator.polls(buffers_[op.id].bytes, static_cast<int>(op.stream)));
     case OpKind::launch:
     case OpKind::collective: {
       const Stream& stream = rank.streams[static_cast<std::size_t>(op.stream)];
@@ -177,7 +174,7 @@ bool Engine::enqueue(Rank& rank, const Op& op) {
 
 bool Engine::allocate(Rank& rank, const Op& op) {
   Memory& memory = *rank.memory;
-  const std::int64_t bytes = program_.buffers[op.id].bytes;
+  const std::int64_t bytes = buffers_[op.id].bytes;
   const int stream = static_cast<int>(op.stream);
   if (memory.blocks[op.id] != memory::kNoBlock) return true;  // handed out before the host waited for the device
   const memory::Outcome outcome = rank.host.drained ? memory.allocator.malloc_after_drain(bytes, stream) : memory.allocator.malloc(bytes, stream);
@@ -192,16 +189,7 @@ bool Engine::allocate(Rank& rank, const Op& op) {
     return false;
   }
   memory.blocks[op.id] = outcome.block;
-  memory.sizes[op.id] = outcome.bytes;
-  memory.by_owner[static_cast<std::size_t>(program_.buffers[op.id].owner)] += outcome.bytes;
-  const auto& statistics = memory.allocator.statistics();
-  memory.peak_active = std::max(memory.peak_active, statistics.active);
-  memory.peak_reserved = std::max(memory.peak_reserved, statistics.reserved);
-  if (statistics.allocated > memory.peak_allocated) {
-    memory.peak_allocated = statistics.allocated;
-    memory.peak_by_owner = memory.by_owner;
-  }
-  if (recorded(rank)) recorder_.memory(rank.host.time, outcome.bytes, memory.allocator.address(outcome.block), statistics);
+  if (recorded(rank)) account(rank, op.id, outcome);
   return charge_allocation(rank, outcome);
 }
 
@@ -223,13 +211,27 @@ bool Engine::charge_allocation(Rank& rank, const memory::Outcome& outcome) {
 }
 
 void Engine::release(Rank& rank, const Op& op) {
-  Memory& memory = *rank.memory;
-  const memory::BlockId block = memory.blocks[op.id];
-  const std::uint64_t address = recorded(rank) ? memory.allocator.address(block) : 0;
-  memory.allocator.free(block);
-  memory.by_owner[static_cast<std::size_t>(program_.buffers[op.id].owner)] -= memory.sizes[op.id];
-  memory.blocks[op.id] = memory::kNoBlock;
-  if (recorded(rank)) recorder_.memory(rank.host.time, -memory.sizes[op.id], address, memory.allocator.statistics());
+  const memory::BlockId block = std::exchange(rank.memory->blocks[op.id], memory::kNoBlock);
+  memory::CachingAllocator& allocator = rank.memory->allocator;
+  if (!recorded(rank)) return allocator.free(block);
+  const std::int64_t bytes = allocator.size(block);
+  const std::uint64_t address = allocator.address(block);
+  allocator.free(block);
+  account_.add(buffers_[op.id].owner, -bytes);
+  recorder_.memory(rank.host.time, -bytes, address, allocator.statistics());
+}
+
+void Engine::account(const Rank& rank, std::uint32_t buffer, const memory::Outcome& taken) {
+  const memory::CachingAllocator& allocator = rank.memory->allocator;
+  account_.add(buffers_[buffer].owner, taken.bytes);
+  account_.look(allocator.statistics());
+  recorder_.memory(rank.host.time, taken.bytes, allocator.address(taken.block), allocator.statistics());
+}
+
+BytesByOwner Engine::held_by_owner(const Memory& memory) const {
+  BytesByOwner held{};
+  for (std::size_t i = 0; i < buffers_.size(); ++i) held[static_cast<std::size_t>(buffers_[i].owner)] += memory.allocator.size(memory.blocks[i]);
+  return held;
 }
 
 void Engine::take_batch(Rank& rank) {
@@ -244,7 +246,7 @@ void Engine::run_out_of_memory(const Rank& rank, const Op& op, const memory::Out
   const auto limit = static_cast<std::int64_t>(fraction * static_cast<double>(options_.pool_bytes));
   result_.outcome = Outcome::out_of_memory;
   result_.out_of_memory = {program_.buffers[op.id].label, rank.host.time, program_.buffers[op.id].bytes, outcome.segment_bytes, statistics.allocated,
-                           statistics.reserved,           limit,          std::max(rank.host.step, 0),   statistics.active,     rank.memory->by_owner};
+                           statistics.reserved,           limit,          std::max(rank.host.step, 0),   statistics.active,     held_by_owner(*rank.memory)};
   stopped_ = true;
 }
 

@@ -1,6 +1,7 @@
 // State of one simulated rank: its host thread, its streams, its place in each communicator's FIFO, its events, its memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,7 @@ class Fifo {
  public:
   [[nodiscard]] bool empty() const { return head_ == tail_; }
   [[nodiscard]] T& front() { return ring_[head_ & (ring_.size() - 1)]; }
+  [[nodiscard]] const T& front() const { return ring_[head_ & (ring_.size() - 1)]; }
   void pop() { ++head_; }
   void push(const T& item) {
     if (tail_ - head_ == ring_.size()) grow();
@@ -91,12 +93,26 @@ class StreamEvents final : public memory::EventSource {
 
 struct Memory {
   Memory(const memory::Settings& settings, std::int64_t bytes, std::array<Stream, program::kStreams>& streams, std::size_t buffers)
-      : events(streams), allocator(settings, bytes, static_cast<int>(program::kStreams), events), blocks(buffers, memory::kNoBlock), sizes(buffers) {}
+      : events(streams), allocator(settings, bytes, static_cast<int>(program::kStreams), events), blocks(buffers, memory::kNoBlock) {}
   StreamEvents events;
   memory::CachingAllocator allocator;
   std::vector<memory::BlockId> blocks;  // by buffer
-  std::vector<std::int64_t> sizes;      // bytes handed out, by buffer
-  std::array<std::int64_t, program::kOwners> by_owner{}, peak_by_owner{};
+};
+
+using BytesByOwner = std::array<std::int64_t, program::kOwners>;
+
+/// Whose memory a rank holds, and its peaks. Kept for the recorded rank.
+struct MemoryAccount {
+  void add(program::Owner owner, std::int64_t bytes) { by_owner[static_cast<std::size_t>(owner)] += bytes; }
+  void look(const memory::Statistics& now) {
+    peak_active = std::max(peak_active, now.active);
+    peak_reserved = std::max(peak_reserved, now.reserved);
+    if (now.allocated <= peak_allocated) return;
+    peak_allocated = now.allocated;
+    peak_by_owner = by_owner;
+  }
+
+  BytesByOwner by_owner{}, peak_by_owner{};
   std::int64_t peak_allocated = 0, peak_active = 0, peak_reserved = 0;
 };
 

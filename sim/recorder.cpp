@@ -170,10 +170,6 @@ void Recorder::device(const program::Op& op, const Item& item, program::Stream s
   trace_.ranks[0].slices.push_back(work);
 }
 
-void Recorder::memory(SimTime now, std::int64_t delta, std::uint64_t address, const memory::Statistics& statistics) {
-  if (on() && options_.record_host) trace_.ranks[0].memory.push_back({now, delta, statistics.allocated, statistics.reserved, address});
-}
-
 void Recorder::step_end(std::uint32_t step, SimTime now) {
   if (step < trace_.steps.size()) trace_.steps[step].device_end = now;
 }

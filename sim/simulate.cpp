@@ -10,6 +10,9 @@ namespace stepcast::sim {
 
 Engine::Engine(std::span<const program::Program* const> programs, const PriceList& prices, const Options& options)
     : program_(*programs.front()), prices_(prices), options_(options), variation_(options.variation), recorder_(program_, options) {
+  buffers_.reserve(program_.buffers.size());
+  for (const auto& buffer : program_.buffers) buffers_.push_back({buffer.bytes, buffer.owner});
+  ranks_.reserve(static_cast<std::size_t>(options.ranks));
   for (std::int32_t r = 0; r < options.ranks; ++r) {
     const Draws batches(options.variation.seed, Purpose::batch, static_cast<std::uint64_t>(r));
     Rank& rank = ranks_.emplace_back(options.loader, batches, variation_.of_rank(r));
@@ -18,7 +21,9 @@ Engine::Engine(std::span<const program::Program* const> programs, const PriceLis
     rank.events.resize(program_.events.size());
     rank.host.pc = rank.program->setup.begin;
     rank.host.end = rank.program->setup.end;
-    if (options.memory_limit) rank.memory = std::make_unique<Memory>(options.allocator, options.pool_bytes, rank.streams, program_.buffers.size());
+    if (!options.memory_limit) continue;
+    rank.memory = std::make_unique<Memory>(options.allocator, options.pool_bytes, rank.streams, program_.buffers.size());
+    if (!recorded(rank)) rank.memory->allocator.poll_when_needed();  // nobody looks at its statistics meanwhile: its host can run further ahead
   }
   result_.step_end.resize(program_.steps.size());
   unfinished_ = static_cast<std::uint32_t>(options.ranks);
@@ -87,10 +92,10 @@ Result Engine::collect() {
   for (std::size_t i = 0; i < result_.step_end.size(); ++i) recorder_.step_end(static_cast<std::uint32_t>(i), result_.step_end[i]);
   if (const Memory* memory = ranks_.front().memory.get()) {
     result_.memory = memory->allocator.statistics();
-    result_.peak_allocated = memory->peak_allocated;
-    result_.peak_active = memory->peak_active;
-    result_.peak_reserved = memory->peak_reserved;
-    result_.peak_by_owner = memory->peak_by_owner;
+    result_.peak_allocated = account_.peak_allocated;
+    result_.peak_active = account_.peak_active;
+    result_.peak_reserved = account_.peak_reserved;
+    result_.peak_by_owner = account_.peak_by_owner;
     auto& retries = result_.retries_per_step;  // so far: the running count at the begin of each step
     for (std::size_t i = 0; i < retries.size(); ++i) retries[i] = (i + 1 < retries.size() ? retries[i + 1] : result_.memory.retries) - retries[i];
   }

@@ -42,15 +42,17 @@ PriceList price(const program::Program& program, const hw::CostModel& model);
 inline SimTime host_price(const PriceList& prices, const program::Op& op) {
   using program::OpKind;
   const auto price = [&prices](hw::HostWork work) { return prices.host[static_cast<std::size_t>(work)]; };
+  if (op.kind == OpKind::alloc || op.kind == OpKind::free) return price(hw::HostWork::allocation);  // the most frequent first
+  if (op.kind == OpKind::launch) return price(op.work);
   switch (op.kind) {
-    case OpKind::launch: return price(op.work);
     case OpKind::collective: return price(hw::HostWork::collective_call);
     case OpKind::record: return price(hw::HostWork::event_record);
     case OpKind::wait: return price(hw::HostWork::stream_wait);
-    case OpKind::alloc:
-    case OpKind::free: return price(hw::HostWork::allocation);
     case OpKind::host_work: return price(op.work) * static_cast<std::int64_t>(op.count);
     case OpKind::next_batch: return prices.batch;
+    case OpKind::launch:
+    case OpKind::alloc:
+    case OpKind::free:
     case OpKind::host_wait:
     case OpKind::record_stream:
     case OpKind::mark: break;

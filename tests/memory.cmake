@@ -1,5 +1,5 @@
 stepcast_test(caching_allocator unit/allocator_sizes_test.cpp unit/caching_allocator_test.cpp unit/expandable_ranges_test.cpp unit/replay_test.cpp
-  model/allocator_cases_test.cpp property/free_list_test.cpp property/allocator_property_test.cpp support/allocator_ops.cpp LINK stepcast_memory)
+  model/allocator_cases_test.cpp property/free_list_test.cpp property/allocator_property_test.cpp property/lazy_polling_test.cpp support/allocator_ops.cpp LINK stepcast_memory)
 target_include_directories(test_caching_allocator PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 
 stepcast_test(allocator_traces model/allocator_traces_test.cpp support/alloc_traces.cpp LINK stepcast_memory nlohmann_json::nlohmann_json)

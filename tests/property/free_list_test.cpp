@@ -44,7 +44,7 @@ void compare_at_random(std::uint32_t seed, std::int64_t distinct_sizes, std::int
       ordered.erase(at);
     }
     const std::int64_t wanted = (draw(distinct_sizes + 2) + 1) * unit;
-    REQUIRE(list.best_fit(wanted) == best(ordered, wanted));
+    REQUIRE(list.best_fit(wanted).block == best(ordered, wanted));
     if (i % 100 == 0) REQUIRE(list.sorted() == ids(ordered));
   }
 }
@@ -68,10 +68,10 @@ TEST_CASE("size bins rise with the size and hold one size only below 8 KiB") {
 TEST_CASE("an empty list fits nothing, nor does a size beyond every block") {
   Blocks blocks;
   FreeList list;
-  CHECK(list.best_fit(512) == kNoBlock);
+  CHECK(list.best_fit(512).block == kNoBlock);
   const BlockId id = blocks.add({.size = 1024, .address = 4096});
   list.insert(blocks[id], id);
-  CHECK(list.best_fit(1536) == kNoBlock);
-  CHECK(list.best_fit(kMaxBytes + 512) == kNoBlock);
-  CHECK(list.best_fit(1024) == id);
+  CHECK(list.best_fit(1536).block == kNoBlock);
+  CHECK(list.best_fit(kMaxBytes + 512).block == kNoBlock);
+  CHECK(list.best_fit(1024).block == id);
 }
