@@ -51,14 +51,16 @@ class Engine {
   Result run();
 
  private:
+  static constexpr std::uint64_t kAllStreams = ~std::uint64_t{0};
+
   // host.cpp
   void run_host(Rank& rank);
   bool next_range(Rank& rank);
   bool execute(Rank& rank, const program::Op& op);
   [[nodiscard]] SimTime host_cost(const Rank& rank, const program::Op& op) const;
   void pause(Rank& rank);
-  [[nodiscard]] bool needs_device_state(const Rank& rank, const program::Op& op) const;
-  bool reach_now(Rank& rank);
+  [[nodiscard]] std::uint64_t looks_at(const Rank& rank, const program::Op& op) const;
+  bool reach_now(Rank& rank, std::uint64_t streams = kAllStreams);
   void block(Rank& rank, Host::State state, trace::HostState reason, std::uint32_t waits_for);
   void resume(Rank& rank);
   bool host_wait(Rank& rank, const program::Op& op);

@@ -23,7 +23,7 @@ void Engine::run_host(Rank& rank) {
       host.paid = true;
       if (op.kind == OpKind::host_work && recorded(rank)) recorder_.host_work(op, begin, host.time);
     }
-    if (needs_device_state(rank, op) && !reach_now(rank)) return;
+    if (const std::uint64_t streams = looks_at(rank, op); streams != 0 && !reach_now(rank, streams)) return;
     ++result_.events;
     if (!execute(rank, op)) return;
     host.paid = host.drained = false;
@@ -64,28 +64,30 @@ void Engine::pause(Rank& rank) {
   if (recorded(rank)) recorder_.host_wait(trace::HostState::paused, begin, rank.host.time);
 }
 
-/// Most calls only put work on a queue. Those that look at the device must happen at their own time, not before.
-bool Engine::needs_device_state(const Rank& rank, const Op& op) const {
+/// Most calls only put work on a queue. Those that look at the device, at the progress of these streams, must happen at their own time, not before.
+std::uint64_t Engine::looks_at(const Rank& rank, const Op& op) const {
   switch (op.kind) {
-    case OpKind::host_wait: return true;
-    case OpKind::alloc: return rank.memory && may_advance(rank, rank.memory->allocator.polls(buffers_[op.id].bytes, static_cast<int>(op.stream)));
+    case OpKind::host_wait: return kAllStreams;
+    case OpKind::alloc: return rank.memory ? rank.memory->allocator.polls(buffers_[op.id].bytes, static_cast<int>(op.stream)) : 0;
     case OpKind::launch:
     case OpKind::collective: {
       const Stream& stream = rank.streams[static_cast<std::size_t>(op.stream)];
-      return stream.enqueued - stream.done >= static_cast<std::uint32_t>(options_.launch_queue_depth);
+      return stream.enqueued - stream.done >= static_cast<std::uint32_t>(options_.launch_queue_depth) ? kAllStreams : 0;
     }
-    default: return false;
+    default: return 0;
   }
 }
 
-/// Brings the event clock to the host's time: at once if nothing happens before, else by an event. False: the host continues later.
-bool Engine::reach_now(Rank& rank) {
+/// Brings the event clock to the host's time: at once if nothing happens before, else by an event. False: the host continues later. The clock may stay behind if
+/// none of these streams can advance by then.
+bool Engine::reach_now(Rank& rank, std::uint64_t streams) {
   Host& host = rank.host;
   if (host.time == now_) return true;
   if (queue_.idle_until(host.time)) {
     now_ = host.time;
     return true;
   }
+  if (streams != kAllStreams && !may_advance(rank, streams)) return true;
   host.state = Host::State::scheduled;
   queue_.push(host.time, EventKind::host, rank.index);
   return false;
