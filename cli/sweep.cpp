@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "cli/build_id.hpp"
 #include "cli/command.hpp"
 #include "cli/load.hpp"
 #include "cli/output_folder.hpp"
@@ -54,7 +55,7 @@ std::vector<planner::Axis> axes_of(Options& options) {
 /// Where points are kept while the sweep runs: in the folder of --out, where a later sweep finds them, or nowhere for long.
 std::unique_ptr<SweepStore> open_store(const std::string& folder) {
   if (folder.empty()) return std::make_unique<SweepStore>();
-  return std::make_unique<SweepStore>((fs::path(folder) / "points.jsonl").string());
+  return std::make_unique<SweepStore>((fs::path(folder) / "points.jsonl").string(), build_id());
 }
 
 nlohmann::ordered_json set_of(const planner::Grid& grid, std::size_t point) {

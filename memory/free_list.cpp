@@ -67,6 +67,7 @@ FreeList::Fit FreeList::best_fit(std::int64_t size) const {
   const auto fit = [](const Bin& in, std::size_t i, std::size_t place) {
     return Fit{static_cast<BlockId>(in[place]), static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(place)};
   };
+  if (!near.empty() && near.back() >= key) return fit(near, index, near.size() - 1);
   if (!near.empty() && near.front() >= key) return fit(near, index, place_of(near, key) - 1);
   const std::size_t next = next_filled_bin(index + 1);
   return next < kBins ? fit(bin(next), next, bin(next).size() - 1) : Fit{};

@@ -20,8 +20,6 @@ constexpr std::size_t kMaxStoreBytes = std::size_t{16} << 30;
 constexpr std::string_view kBefore = "{\"key\":\"", kBetween = "\",\"point\":", kAfter = "}";
 constexpr std::size_t kDigits = 16;
 
-std::string header() { return fmt::format("{{\"schema\":\"stepcast.sweep_points/1\",\"version\":\"{}\"}}\n", STEPCAST_VERSION); }
-
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 }  // namespace
@@ -30,22 +28,22 @@ SweepStore::SweepStore() : file_(std::tmpfile(), std::fclose) {
   if (!file_) fail("can't make a temporary file");
 }
 
-SweepStore::SweepStore(const std::string& path) : file_(nullptr, std::fclose) {
+SweepStore::SweepStore(const std::string& path, const std::string& build)
+    : header_(fmt::format("{{\"schema\":\"stepcast.sweep_points/1\",\"build\":\"{}\"}}\n", build)), file_(nullptr, std::fclose) {
   std::error_code error;
   const bool old = std::filesystem::exists(path, error);
   if (old) read_back(read_text_file(path, kMaxStoreBytes), path);
   file_.reset(std::fopen(path.c_str(), old ? "r+b" : "w+b"));
   if (!file_) throw InputError(printable(path), "", "can't be written");
   if (old && ftruncate(fileno(file_.get()), end_) != 0) fail("can't cut the unfinished line off");
-  if (!old) write(header());
+  if (!old) write(header_);
 }
 
 /// Every whole line; `end_` is behind the last.
 void SweepStore::read_back(const std::string& text, const std::string& path) {
-  if (!text.starts_with(header()))
-    throw InputError(printable(path), "line 1", "is not the unfinished sweep of this version of stepcast",
-                     "choose another folder for --out, or remove the file");
-  std::size_t begin = header().size();
+  if (!text.starts_with(header_))
+    throw InputError(printable(path), "line 1", "is not the unfinished sweep of this build of stepcast", "choose another folder for --out, or remove the file");
+  std::size_t begin = header_.size();
   for (int number = 2; begin < text.size(); ++number) {
     const std::size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;

@@ -16,8 +16,8 @@ class SweepStore {
  public:
   /// In a file that ends with the process.
   SweepStore();
-  /// In `path`; what an earlier sweep of this version left there is kept. An unfinished last line is cut off. Throws InputError on any other file.
-  explicit SweepStore(const std::string& path);
+  /// In `path`; what an earlier sweep of the same build of the program left there is kept. An unfinished last line is cut off. Throws InputError on any other file.
+  SweepStore(const std::string& path, const std::string& build);
 
   [[nodiscard]] bool has(std::uint64_t key) const { return places_.contains(key); }
   /// Keeps `point`, a JSON object without line breaks. Safe from several threads. Throws std::system_error.
@@ -34,6 +34,7 @@ class SweepStore {
   void write(const std::string& line);
   void read_back(const std::string& text, const std::string& path);
 
+  std::string header_;
   File file_;
   long end_ = 0;
   std::map<std::uint64_t, Place> places_;

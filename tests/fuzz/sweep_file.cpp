@@ -39,7 +39,7 @@ void read_store(std::string_view text) {
   const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   close(file);
   guarded([&] {
-    if (written) cli::SweepStore store(path);
+    if (written) cli::SweepStore store(path, "0.1.0");
   });
   std::remove(path.c_str());
 }
