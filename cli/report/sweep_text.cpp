@@ -58,7 +58,7 @@ void add_row(const planner::Grid& grid, std::size_t point, const PointRow& row, 
 std::string counts_text(const std::vector<PointRow>& rows) {
   std::string text = fmt::format("{} points", count_text(static_cast<double>(rows.size())));
   for (const auto& [outcome, words] : {std::pair{"out_of_memory", "out of memory"}, {"deadlock", "in deadlock"}, {"refused", "refused"}}) {
-    const auto n = std::count_if(rows.begin(), rows.end(), [&](const PointRow& row) { return row.outcome == outcome; });
+    const auto n = std::count_if(rows.begin(), rows.end(), [&wanted = outcome](const PointRow& row) { return row.outcome == wanted; });
     if (n > 0) text += fmt::format(", {} {}", n, words);
   }
   return text;
