@@ -11,6 +11,9 @@
 namespace stepcast::cli {
 namespace {
 
+constexpr char kOwnerBytes[] = "GNU";
+constexpr std::string_view kOwner(kOwnerBytes, sizeof kOwnerBytes);  // with the closing zero
+
 std::size_t padded(std::size_t bytes) { return (bytes + 3) / 4 * 4; }
 
 /// The build id among the notes of one segment, in hexadecimal digits; empty if it is not there.
@@ -21,7 +24,7 @@ std::string build_id_in(const char* notes, std::size_t bytes) {
     const std::size_t name = at + sizeof note, content = name + padded(note.n_namesz);
     at = content + padded(note.n_descsz);
     if (at > bytes) break;
-    if (note.n_type != NT_GNU_BUILD_ID || std::string_view(notes + name, note.n_namesz) != std::string_view("GNU", 4)) continue;
+    if (note.n_type != NT_GNU_BUILD_ID || std::string_view(notes + name, note.n_namesz) != kOwner) continue;
     std::string digits;
     for (const char c : std::string_view(notes + content, note.n_descsz)) digits += fmt::format("{:02x}", static_cast<unsigned char>(c));
     return digits;

@@ -65,7 +65,7 @@ void OutputFolder::publish() {
 namespace {
 
 fs::path folder_of(const std::string& shown, const fs::path& path) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::error_code error;
   if (!fs::is_directory(folder, error)) throw InputError(shown, "", "can't be written: its folder is not there");
   if (path.filename().empty() || (fs::exists(path, error) && !fs::is_regular_file(path, error))) throw InputError(shown, "", "is not a file");

@@ -130,7 +130,7 @@ Family fsdp1(const scenarios::Scenario& base, const SpaceSettings& settings) {
 Family fsdp2(const scenarios::Scenario& base, const SpaceSettings& settings) {
   const bool nodes = base.cluster.nodes > 1 && base.cluster.gpus_per_node > 1;
   Dimension sharding{"sharding", shardings({"FULL_SHARD", "HYBRID_SHARD"}, nodes)};
-  const auto reshard_to = [](std::string words, std::string value) { return option(std::move(words), {set("/policy/reshard_after_forward", value)}); };
+  const auto reshard_to = [](std::string words, const std::string& value) { return option(std::move(words), {set("/policy/reshard_after_forward", value)}); };
   Dimension reshard{"reshard", {reshard_to("reshard after the forward", "true"), reshard_to("keep after the forward", "false")}};
   if (nodes) reshard.options.push_back(reshard_to("reshard within the node", std::to_string(base.cluster.gpus_per_node)));
   Dimension forward{"forward prefetch", {}}, backward{"backward prefetch", {}};
