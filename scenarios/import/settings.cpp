@@ -45,7 +45,7 @@ const Json* replaced(const Json& root, const Json* value) {
 /// Every key that holds something else than an object; objects without keys too.
 void leaves(const Json& json, const std::string& prefix, std::vector<std::string>& keys) {
   for (const auto& [name, value] : json.items()) {
-    const std::string key = prefix.empty() ? name : prefix + "." + name;
+    const std::string key = prefix.empty() ? name : fmt::format("{}.{}", prefix, name);
     if (value.is_object() && !value.empty()) leaves(value, key, keys);
     else keys.push_back(key);
   }
@@ -57,12 +57,14 @@ bool is_neutral(const Json& value) {
   if (value.is_null()) return true;
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number()) return value.get<double>() == 0 || value.get<double>() == 1 || value.get<double>() == -1;
-  return value.is_string() ? value == "none" || value == "None" || value == "" : value.empty();
+  if (!value.is_string()) return value.empty();
+  const auto& text = value.get_ref<const std::string&>();
+  return text.empty() || text == "none" || text == "None";
 }
 
 }  // namespace
 
-Settings::Settings(Json json, std::string file) : json_(std::move(json)), file_(printable(file, 400)) {
+Settings::Settings(Json json, const std::string& file) : json_(std::move(json)), file_(printable(file, 400)) {
   if (!json_.is_object()) throw InputError(file_, "", "is not a configuration: keys with values are expected");
 }
 

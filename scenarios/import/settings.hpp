@@ -24,7 +24,7 @@ struct IgnoredKey {
 class Settings {
  public:
   /// Keys are dotted: "training.seq_len". Texts such as "${max_seq_len}" are replaced by what they point at. Throws InputError on anything but an object.
-  Settings(Json json, std::string file);
+  Settings(Json json, const std::string& file);
 
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
   // Each takes the key; nothing where it is absent, null or "auto". Throws InputError on another type or a value out of range.

@@ -54,7 +54,7 @@ Json parse_toml(std::string_view text, const std::string& file) {
   refuse_depth(text, file);
   std::istringstream stream{std::string(text)};
   try {
-    const Json json = converted(toml::parse(stream, file), file, 0);
+    Json json = converted(toml::parse(stream, file), file, 0);
     static_cast<void>(json.dump());  // refuses what is not UTF-8
     return json;
   } catch (const toml::exception& error) {

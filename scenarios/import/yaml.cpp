@@ -136,7 +136,7 @@ Json parse_yaml(std::string_view text, const std::string& file) {
   try {
     const std::string whole(text);
     refuse_second_document(whole, file);
-    const Json json = converted(YAML::Load(whole), file, 0);
+    Json json = converted(YAML::Load(whole), file, 0);
     static_cast<void>(json.dump());  // refuses what is not UTF-8
     return json;
   } catch (const YAML::Exception& error) { fail(file, error.mark.line, printable(error.msg)); } catch (const nlohmann::json::exception&) {

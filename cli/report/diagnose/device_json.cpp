@@ -1,4 +1,6 @@
 // The numbers of one device under the names of docs/diagnose.md. Test: tests/golden/diagnose_test.cpp.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -91,7 +93,7 @@ Json histogram(const std::vector<profile::IdleGap>& gaps) {
   Json json = Json::object();
   for (std::size_t i = 0; i < bins.size(); ++i) {
     const std::string low = i == 0 ? "" : std::to_string(kEdges[i - 1]), high = i == kEdges.size() ? "" : std::to_string(kEdges[i]);
-    const std::string label = i == 0 ? "<" + high : i == kEdges.size() ? ">=" + low : low + "-" + high;
+    const std::string label = i == 0 ? "<" + high : i == kEdges.size() ? ">=" + low : fmt::format("{}-{}", low, high);
     if (bins[i].first > 0) json[label] = {bins[i].first, microseconds(bins[i].second)};
   }
   return json;
