@@ -96,21 +96,28 @@ Flops recomputed_flops(const Program& program, Range range, FlopsConvention conv
 
 namespace {
 
-/// Sum over the blocks of the positions that count for a token: s, and with a window twice what the causal band holds.
+/// Sum over the blocks of the positions that count for a token: s, and with a window twice what the causal band holds. A block without a backward does a third of the work.
 double attended_positions(const ModelShape& model, std::int64_t seq_len) {
   double sum = 0;
   for (std::int64_t block = 0; block < model.layers; ++block) {
     const hw::KernelShape shape{.kind = hw::KernelKind::attention_forward, .causal = true, .m = seq_len, .window = window_of(model, block, seq_len)};
-    sum += 2 * hw::attended_share(shape) * static_cast<double>(seq_len);
+    sum += 2 * hw::attended_share(shape) * static_cast<double>(seq_len) * (block < blocks_without_backward(model) ? 1.0 / 3 : 1.0);
   }
   return sum;
+}
+
+/// Parameters without a gradient, as products count them: where parts are frozen the embedding, a table, is none of them.
+std::int64_t frozen_parameters(const ModelShape& model) {
+  if (model.lora_rank > 0) return parameters(model) - trained_parameters(model);
+  const std::int64_t head = model.tied_embeddings ? root_parameters(model) : model.vocab * model.hidden;
+  return model.frozen_blocks * parameters_per_block(model) + (model.frozen_head ? head : 0);
 }
 
 }  // namespace
 
 Flops model_flops_per_token(const ModelShape& model, std::int64_t parameters, std::int64_t seq_len, FlopsConvention convention) {
-  const double frozen = model.lora_rank > 0 ? static_cast<double>(program::parameters(model) - trained_parameters(model)) : 0;
-  const double dense = 6.0 * static_cast<double>(parameters) - 2.0 * frozen;
+  const std::int64_t forward_only = blocks_without_backward(model) * parameters_per_block(model);
+  const double dense = 6.0 * static_cast<double>(parameters) - 2.0 * static_cast<double>(frozen_parameters(model) + forward_only);
   const double pairs = attended_positions(model, seq_len) * static_cast<double>(model.heads * model.head_dim);
   switch (convention) {
     case FlopsConvention::full_attention: return Flops(dense + 12.0 * pairs);

@@ -16,7 +16,9 @@ hw::KernelShape memory_bound(hw::MemoryClass memory, std::int64_t read, std::int
   return {.kind = hw::KernelKind::memory_bound, .memory = memory, .read_bytes = read, .write_bytes = write};
 }
 
-std::vector<ParameterTensor> tensors_of(const Unit& unit, const ModelShape& model) { return unit.root ? root_tensors(model) : block_tensors(model); }
+std::vector<ParameterTensor> tensors_of(const Unit& unit, const ModelShape& model) {
+  return unit.root ? root_tensors(model) : block_tensors(model, unit.first_block);
+}
 
 }  // namespace
 
@@ -159,7 +161,7 @@ void Ddp::fill_buckets(std::span<const std::size_t> order, std::int64_t first_ca
   // The optimizer reads one gradient of each unit, or the bucket that holds it, for all of them.
   for (Unit& unit : units_) {
     if (unit.trained_shard == 0) continue;
-    const BufferId first = unit.root ? work_.head_gradients().front() : work_.block_gradients(unit.first_block).front();
+    const BufferId first = unit.root ? work_.root_gradients().front() : work_.block_gradients(unit.first_block).front();
     const auto found = std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.produced == first; });
     unit.sharded_grad = spec_.policy.gradient_as_bucket_view ? buckets_[found->bucket].memory : found->gradient;
     if (builder_.executable()) place_gradients(unit);
@@ -219,18 +221,19 @@ void Ddp::forward() {
   work_.head_forward();
   // What autocast's cache alone holds goes when the forward ends; the rest is saved for the backward.
   for (const Unit& unit : units_) {
-    if (!unit.root && work_.recomputes(unit.first_block)) drop_weights(unit);
+    if (!unit.root && (work_.recomputes(unit.first_block) || unit.first_block < blocks_without_backward(spec_.model))) drop_weights(unit);
   }
 }
 
 void Ddp::backward() {
   next_bucket_ = 0;
   for (Bucket& bucket : buckets_) bucket.pending = bucket.size;
-  if (spec_.kernels.loss == Loss::chunked && shared_ == kNone && !parameters_.empty() && root().trained_shard > 0)
+  if (spec_.kernels.loss == Loss::chunked && shared_ == kNone && !work_.head_gradients().empty())
     gradient_ready(parameters_.front());  // the head's, there from the forward on
   with_hooks([&] { work_.head_backward(); }, shared_);
   for (std::size_t i = units_.size() - 1; i-- > 0;) {
     const Unit& unit = units_[i];
+    if (unit.first_block < blocks_without_backward(spec_.model)) break;
     open_unit(i);
     if (work_.recomputes(unit.first_block)) cast_weights(unit);
     with_hooks([&] { work_.block_backward(unit.first_block); });

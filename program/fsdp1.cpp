@@ -17,7 +17,12 @@ std::string named(std::string_view before, std::string_view what, std::string_vi
 }  // namespace
 
 Fsdp1::Fsdp1(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work)
-    : TrainingStep(spec, builder, work), units_(units), types_(spec), divide_(divide_factors(spec.world.ranks())) {
+    : TrainingStep(spec, builder, work),
+      units_(units),
+      blocks_in_root_(!wrapping_of(spec).blocks),
+      inner_uses_(builder),
+      types_(spec),
+      divide_(divide_factors(spec.world.ranks())) {
   for (Unit& unit : units) {
     if (unit.root) root_ = &unit;
     if (unit.own_embedding) embedding_ = &unit;
@@ -31,6 +36,7 @@ Fsdp1::Fsdp1(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, W
       free_event_ids_.push_back(builder.event(named("B(", unit.name, suffix)));
     }
   }
+  watch_inner_units();
 }
 
 Fsdp1::Carried Fsdp1::carried() const {
@@ -49,15 +55,15 @@ void Fsdp1::forward() {
     pre_forward(embedding_);
   }
   work_.embedding_forward();
-  if (embedding_) post_forward(embedding_);
-  if (root_) blocks_forward(*root_);
+  if (embedding_) post_forward(embedding_, has_backward(*embedding_));
+  if (blocks_in_root_) blocks_forward(0, spec_.model.layers);
   close(embedding_ ? embedding_ : root_);
   for (Unit& unit : units_) {
-    if (unit.root || unit.block_count == 0) continue;
+    if (unit.root || unit.block_count == 0 || !unit.inner.empty()) continue;
     open(&unit);
     pre_forward(&unit);
-    blocks_forward(unit);
-    post_forward(&unit, !recomputes_outside(unit));
+    blocks_forward(unit.first_block, unit.block_count);
+    post_forward(&unit, has_backward(unit) && !recomputes_outside(unit));
     close(&unit);
   }
   open(head_ ? head_ : root_);
@@ -81,51 +87,26 @@ void Fsdp1::backward() {
   close(head_ ? head_ : root_);
   for (std::size_t i = units_.size(); i-- > 0;) {
     Unit& unit = units_[i];
-    if (unit.root || unit.block_count == 0) continue;
+    if (unit.root || unit.block_count == 0 || !unit.inner.empty() || !has_backward(unit)) continue;
     open(&unit);
     unit_backward(unit);
     close(&unit);
   }
   Unit* last = embedding_ ? embedding_ : root_;
   open(last);
-  if (root_) blocks_backward(*root_);
-  if (embedding_) pre_backward(embedding_);
+  if (blocks_in_root_) blocks_backward(0, spec_.model.layers);
+  if (root_ && embedding_) {  // the gradients of blocks are its last
+    accumulate_flat_gradient(*root_);
+    post_backward(*root_);
+  }
+  if (embedding_ && has_backward(*last)) pre_backward(embedding_);
   work_.embedding_backward();
-  accumulate_flat_gradient(*last);
-  post_backward(*last);
+  if (has_backward(*last)) {
+    accumulate_flat_gradient(*last);
+    post_backward(*last);
+  }
   final_callback();
   close(last);
-}
-
-void Fsdp1::blocks_forward(const Unit& unit) {
-  for (std::int64_t i = 0; i < unit.block_count; ++i) work_.block_forward(unit.first_block + i);
-}
-
-void Fsdp1::blocks_backward(const Unit& unit) {
-  for (std::int64_t i = unit.block_count; i-- > 0;) work_.block_backward(unit.first_block + i);
-}
-
-void Fsdp1::unit_backward(Unit& unit) {
-  const bool outside = recomputes_outside(unit);
-  if (outside) outer_recompute(unit);
-  pre_backward(&unit);
-  if (outside) work_.block_backward_of_recomputed(unit.first_block);
-  else blocks_backward(unit);
-  accumulate_flat_gradient(unit);
-  post_backward(unit);
-}
-
-/// Reentrant checkpointing around the unit runs the unit's whole forward again, hooks included: it gathers once more, and this time the backward's hooks are installed.
-void Fsdp1::outer_recompute(Unit& unit) {
-  pre_forward(&unit);
-  work_.block_recompute(unit.first_block);
-  post_forward(&unit);
-}
-
-/// Around a unit of one block; the non-reentrant kind behaves like checkpointing inside the unit, since the hooks return at once during its recomputation.
-bool Fsdp1::recomputes_outside(const Unit& unit) const {
-  const Recompute& recompute = spec_.recompute;
-  return recompute.nesting == Nesting::outside && recompute.reentrant && unit.block_count == 1 && !unit.root && work_.recomputes(unit.first_block);
 }
 
 // --- primitives --------------------------------------------------------------------------------------------------------------------------------------
@@ -254,6 +235,13 @@ void Fsdp1::post_backward(Unit& unit) {
   else all_reduce_gradient(unit);
 }
 
+/// _catch_all_reshard, for units that ran no hook of the backward.
+void Fsdp1::reshard_without_backward() {
+  for (Unit& unit : units_) {
+    if (unit.unsharded && !has_backward(unit)) reshard(unit, types_.sharded && (sync_gradients_ || frees_after_forward()), Freed::in_backward);
+  }
+}
+
 void Fsdp1::final_callback() {
   builder_.host_work(hw::HostWork::fsdp_final_callback);
   if (sync_gradients_) stream_wait(Stream::compute, Stream::post_backward);
@@ -263,6 +251,7 @@ void Fsdp1::final_callback() {
     builder_.record(drained, Stream::compute);
     builder_.host_wait(drained, WaitReason::synchronize);
   }
+  reshard_without_backward();
   post_forward_order_.clear();
   for (Unit& unit : units_) { unit.prefetched = unit.needs_pre_forward_unshard = unit.needs_pre_backward_unshard = unit.ran_pre_backward = false; }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "program/builder.hpp"
+#include "program/inner_units.hpp"
 #include "program/training_step.hpp"
 #include "program/units.hpp"
 
@@ -33,8 +34,9 @@ class Fsdp1 final : public TrainingStep {
   void zero_grad() override;
   void forward() override;
   void backward() override;
-  void blocks_forward(const Unit& unit);
-  void blocks_backward(const Unit& unit);
+  void blocks_forward(std::int64_t first, std::int64_t count);
+  void blocks_backward(std::int64_t first, std::int64_t count);
+  void watch_inner_units();
   void unit_backward(Unit& unit);
   void outer_recompute(Unit& unit);
 
@@ -74,12 +76,17 @@ class Fsdp1 final : public TrainingStep {
   EventId free_event(const Unit& unit, Freed when);
   [[nodiscard]] bool frees_after_forward() const;
   [[nodiscard]] bool recomputes_outside(const Unit& unit) const;
+  /// Whether a gradient passes through the unit: not behind a frozen embedding, in blocks that are frozen too.
+  [[nodiscard]] bool has_backward(const Unit& unit) const;
+  void reshard_without_backward();
   [[nodiscard]] bool hybrid() const { return types_.sharded && types_.replicated; }
   [[nodiscard]] std::size_t position(const Unit& unit) const { return static_cast<std::size_t>(&unit - units_.data()); }
 
   std::vector<Unit>& units_;
   Unit *root_ = nullptr, *embedding_ = nullptr,
        *head_ = nullptr;  // the root has no unit if other units hold all parameters; the others only if they have their own
+  bool blocks_in_root_;   // none is a unit of its own
+  UnitUses inner_uses_;   // of units inside blocks, by position
   UnitTypes types_;
   DivideFactors divide_;
 

@@ -12,10 +12,14 @@ void Fsdp1::accumulate_flat_gradient(Unit& unit) {
   if (scheduled_only() || unit.trained_shard == 0) return;
   std::vector<Operand> operands;
   const auto add = [&](std::span<const BufferId> gradients) { std::transform(gradients.begin(), gradients.end(), std::back_inserter(operands), in); };
-  if (unit.root) add(work_.root_gradients());
+  if (unit.root && unit.holds_ends) add(work_.root_gradients());
   if (unit.own_head) add(work_.head_gradients());
   if (unit.own_embedding) add(work_.embedding_gradients());
-  for (std::int64_t i = 0; i < unit.block_count; ++i) add(work_.block_gradients(unit.first_block + i));
+  for (std::int64_t i = 0; i < unit.block_count; ++i) {
+    for (const BufferId gradient : work_.block_gradients(unit.first_block + i)) {
+      if (holds(unit, gradient_name(builder_.program().buffers[gradient].label))) operands.push_back(in(gradient));
+    }
+  }
   const std::size_t parts = operands.size();
   const bool into_reduced = !types_.sharded && !types_.gradient_in_place && unit.has_sharded_grad;  // NO_SHARD adds to what was reduced before
   const BufferId target = unit.has_flat_grad || into_reduced ? unit.next_flat_grad : unit.flat_grad;

@@ -12,13 +12,19 @@ constexpr Stream kCompute = Stream::compute, kCopyIn = Stream::copy_in, kGather 
 }  // namespace
 
 Fsdp2::Fsdp2(const StepSpec& spec, Builder& builder, Fsdp2Groups& wrapped, Work& work)
-    : TrainingStep(spec, builder, work), wrapped_(wrapped), ranks_(groups_of(spec)), divide_(divide_factors(spec.world.ranks())) {
+    : TrainingStep(spec, builder, work),
+      wrapped_(wrapped),
+      ranks_(groups_of(spec)),
+      divide_(divide_factors(spec.world.ranks())),
+      blocks_in_root_(!wrapping_of(spec).blocks),
+      inner_uses_(builder) {
   for (Index i = 0; i < wrapped.units.size(); ++i) {
     const Unit& u = wrapped.units[i];
     (u.root ? root_ : u.own_embedding ? embedding_ : u.own_head ? head_ : blocks_.emplace_back()) = i;
   }
   for (const Unit& u : wrapped.units) name_unit(u.name, u.index);
   name_unit("root", -1);
+  watch_inner_units();
 }
 
 void Fsdp2::forward() {
@@ -28,12 +34,13 @@ void Fsdp2::forward() {
   pre_forward(embedding_);
   work_.embedding_forward();
   post_forward(embedding_);
-  if (root_ != kNone) blocks_forward(root_);
+  if (blocks_in_root_) blocks_forward(0, spec_.model.layers);
   close(root_);
   for (const Index i : blocks_) {
+    if (!unit(i).inner.empty()) continue;
     open(i);
     pre_forward(i);
-    blocks_forward(i);
+    blocks_forward(unit(i).first_block, unit(i).block_count);
     post_forward(i);
     close(i);
   }
@@ -54,26 +61,19 @@ void Fsdp2::backward() {
   if (head_ != kNone) post_backward(head_);
   close(root_);
   for (auto i = blocks_.rbegin(); i != blocks_.rend(); ++i) {
+    if (!unit(*i).inner.empty() || !has_backward(*i)) continue;
     open(*i);
     pre_backward(*i);
-    blocks_backward(*i);
+    blocks_backward(unit(*i).first_block, unit(*i).block_count);
     post_backward(*i);
     close(*i);
   }
   open(root_);
-  if (root_ != kNone) blocks_backward(root_);
-  pre_backward(embedding_);
+  if (blocks_in_root_) blocks_backward(0, spec_.model.layers);
+  if (embedding_ != kNone && has_backward(embedding_)) pre_backward(embedding_);
   work_.embedding_backward();
   final_callback();
   close(root_);
-}
-
-void Fsdp2::blocks_forward(Index i) {
-  for (std::int64_t b = 0; b < unit(i).block_count; ++b) work_.block_forward(unit(i).first_block + b);
-}
-
-void Fsdp2::blocks_backward(Index i) {
-  for (std::int64_t b = unit(i).block_count; b-- > 0;) work_.block_backward(unit(i).first_block + b);
 }
 
 // --- hooks -------------------------------------------------------------------------------------------------------------------------------------------
@@ -133,10 +133,11 @@ void Fsdp2::post_backward(Index i) {
 void Fsdp2::final_callback() {
   builder_.host_work(hw::HostWork::fsdp2_final_callback);
   for (const Index i : {embedding_, root_}) {
-    if (i != kNone) post_backward(i);
+    if (i != kNone && has_backward(i)) post_backward(i);
   }
   for (Index i = 0; i < wrapped_.groups.size(); ++i) {
     Fsdp2Group& g = group(i);
+    end_mistargeted(i);
     if (g.unfinished) builder_.wait(kCompute, g.finished);
     if (g.holds_reduce_output) builder_.free(g.reduce_output);
     if (g.unfinished && offloaded()) builder_.host_wait(g.finished, WaitReason::synchronize);  // the gradients are there

@@ -10,6 +10,7 @@
 #include "program/builder.hpp"
 #include "program/fsdp2_groups.hpp"
 #include "program/groups.hpp"
+#include "program/inner_units.hpp"
 #include "program/training_step.hpp"
 
 namespace stepcast::program {
@@ -36,8 +37,9 @@ class Fsdp2 final : public TrainingStep {
   void backward() override;
   void optimizer() override;
   void find_fp8_scales();
-  void blocks_forward(Index i);
-  void blocks_backward(Index i);
+  void blocks_forward(std::int64_t first, std::int64_t count);
+  void blocks_backward(std::int64_t first, std::int64_t count);
+  void watch_inner_units();
 
   // Hooks. `kNone`: a module without parameters of its own.
   void root_pre_forward();
@@ -87,6 +89,9 @@ class Fsdp2 final : public TrainingStep {
   void close(Index i) { close_unit(std::min(i, wrapped_.units.size())); }
   [[nodiscard]] Unit& unit(Index i) { return wrapped_.units[i]; }
   [[nodiscard]] Fsdp2Group& group(Index i) { return wrapped_.groups[i]; }
+  /// Whether a gradient passes through the group: not behind a frozen embedding, in blocks that are frozen too.
+  [[nodiscard]] bool has_backward(Index i);
+  void end_mistargeted(Index i);
   [[nodiscard]] bool casts() const { return spec_.precision.param != spec_.precision.master; }
   [[nodiscard]] bool offloaded() const { return spec_.policy.cpu_offload != CpuOffload::none; }
   [[nodiscard]] bool replicated() const { return ranks_.replica.ranks() > 1; }
@@ -97,7 +102,9 @@ class Fsdp2 final : public TrainingStep {
   Groups ranks_;
   DivideFactors divide_;  // kernels of their own for fp16 alone: NCCL averages the other types
   Index root_ = kNone, embedding_ = kNone, head_ = kNone;
-  std::vector<Index> blocks_;  // in forward order
+  std::vector<Index> blocks_;  // and units inside of them, in forward order
+  bool blocks_in_root_;        // none is a group of its own
+  UnitUses inner_uses_;        // by index
 
   std::vector<Index> post_forward_order_;
   Index held_ = kNone;                             // forward: its staging buffer is given back by the next group

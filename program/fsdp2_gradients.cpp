@@ -25,7 +25,8 @@ void Fsdp2::collect_gradients(Index i) {
   const auto any = [](const std::string&) { return true; };
   const auto of_positions = [](const std::string& label) { return label.find(".positions.") != std::string::npos; };
   const Unit& u = unit(i);
-  for (std::int64_t b = 0; b < u.block_count; ++b) add(work_.block_gradients(u.first_block + b), any);
+  for (std::int64_t b = 0; b < u.block_count; ++b)
+    add(work_.block_gradients(u.first_block + b), [&](const std::string& label) { return holds(u, gradient_name(label)); });
   if (u.own_head || (u.root && head_ == kNone)) add(work_.head_gradients(), any);
   if (u.own_embedding) add(work_.embedding_gradients(), [&](const std::string& label) { return !of_positions(label); });
   if (u.root) add(work_.embedding_gradients(), [&](const std::string& label) { return embedding_ == kNone || of_positions(label); });
@@ -165,7 +166,7 @@ void Fsdp2::finish_reduction(Index i, BufferId output, Stream stream) {
 
 /// Parameter by parameter. A gradient from another stream's pool is kept until the end of the backward.
 void Fsdp2::send_to_host(Index i, BufferId gradient, Stream pool, Stream stream) {
-  for (std::uint32_t t = 0; t < unit(i).tensors; ++t) extra(group(i).send, stream, {in(gradient)});
+  for (std::uint32_t t = 0; t < unit(i).trained_tensors; ++t) extra(group(i).send, stream, {in(gradient)});
   if (gradient == group(i).reduce_output) return;  // given back with it
   if (pool == stream) builder_.free(gradient);
   else group(i).holds_gradient = true;

@@ -23,16 +23,19 @@ class GroupMaker {
         m_(hw::bytes_per_element(spec.precision.master)) {}
 
   Fsdp2Groups make() {
-    const std::int64_t layers = spec_.model.layers;
-    const bool own_ends = spec_.policy.wrap == Wrap::embedding_and_head;
-    if (own_ends) {
-      add(root(0, [](const ParameterTensor& t) { return t.name.starts_with("positions."); }));
+    const Wrapping wrapping = wrapping_of(spec_);
+    const std::int64_t layers = spec_.model.layers, size = wrapping.blocks ? spec_.policy.blocks_per_unit : 1;
+    const auto positions = [](const ParameterTensor& t) { return t.name.starts_with("positions."); };
+    if (wrapping.ends) {
+      add(root(wrapping, positions));
       add(end(true, [](const ParameterTensor& t) { return t.name.starts_with("embedding."); }));
     }
-    const std::int64_t size = blocks_per_unit(spec_);
-    for (std::int64_t first = 0; spec_.policy.wrap != Wrap::model && first < layers; first += size) add(blocks(first, std::min(size, layers - first)));
-    if (own_ends) add(end(false, [](const ParameterTensor& t) { return t.name.starts_with("norm.") || t.name.starts_with("head."); }));
-    else add(root(spec_.policy.wrap == Wrap::model ? layers : 0, [](const ParameterTensor&) { return true; }));
+    for (std::int64_t first = 0; first < layers; first += size) {
+      if (wrapping.blocks) add(blocks(first, std::min(size, layers - first)));
+      for (const InnerUnit& of : wrapping.inner) add(inner(first, of));
+    }
+    if (wrapping.ends) add(end(false, [](const ParameterTensor& t) { return t.name.starts_with("norm.") || t.name.starts_with("head."); }));
+    else add(root(wrapping, [](const ParameterTensor&) { return true; }));
     return std::move(result_);
   }
 
@@ -48,19 +51,40 @@ class GroupMaker {
     wrapped.unit.index = static_cast<std::int32_t>(first);
     wrapped.unit.first_block = first;
     wrapped.unit.block_count = count;
-    const std::vector<ParameterTensor> one = block_tensors(spec_.model);
-    for (std::int64_t i = 0; i < count; ++i) wrapped.tensors.insert(wrapped.tensors.end(), one.begin(), one.end());
+    add_blocks(wrapped);
+    return wrapped;
+  }
+
+  Wrapped inner(std::int64_t block, const InnerUnit& of) const {
+    Wrapped wrapped;
+    wrapped.unit.name.append("b").append(std::to_string(block)).append(".").append(of.name);
+    wrapped.unit.index = static_cast<std::int32_t>(block);
+    wrapped.unit.first_block = block;
+    wrapped.unit.block_count = 1;
+    wrapped.unit.inner = of.name;
+    wrapped.unit.modules = of.modules;
+    add_blocks(wrapped);
     return wrapped;
   }
 
   template <class Owns>
-  Wrapped root(std::int64_t block_count, Owns owns) const {
-    Wrapped wrapped = blocks(0, block_count);
+  Wrapped root(const Wrapping& wrapping, Owns owns) const {
+    Wrapped wrapped;
     wrapped.unit.name = "root";
-    wrapped.unit.index = -1;
     wrapped.unit.root = true;
+    wrapped.unit.block_count = wrapping.blocks ? 0 : spec_.model.layers;
+    for (const InnerUnit& of : wrapping.inner) wrapped.unit.but_for.insert(wrapped.unit.but_for.end(), of.modules.begin(), of.modules.end());
+    add_blocks(wrapped);
     add_outer(wrapped, owns);
     return wrapped;
+  }
+
+  void add_blocks(Wrapped& wrapped) const {
+    for (std::int64_t b = wrapped.unit.first_block; b < wrapped.unit.first_block + wrapped.unit.block_count; ++b) {
+      for (const ParameterTensor& tensor : block_tensors(spec_.model, b)) {
+        if (holds(wrapped.unit, tensor.name)) wrapped.tensors.push_back(tensor);
+      }
+    }
   }
 
   template <class Owns>
@@ -187,8 +211,10 @@ class GroupMaker {
     g.cast_to_master = kernel("aten::to sharded gradient", elementwise, r_ * trained, m_ * trained);
     g.accumulate = kernel("aten::add_ sharded gradient", elementwise, 2 * m_ * trained, m_ * trained);
     u.zero = kernel("aten::_foreach_zero_", elementwise, 0, m_ * trained);
-    const std::int64_t each = (m_ * s + u.tensors - 1) / u.tensors;  // as if of one size
-    if (spec_.policy.cpu_offload != CpuOffload::none) g.fetch = copy_to_device(builder_, each), g.send = copy_to_host(builder_, each);
+    if (spec_.policy.cpu_offload == CpuOffload::none) return;
+    const auto each = [](std::int64_t bytes, std::uint32_t count) { return (bytes + count - 1) / count; };  // as if of one size
+    g.fetch = copy_to_device(builder_, each(m_ * s, u.tensors));
+    if (u.trained_tensors > 0) g.send = copy_to_host(builder_, each(m_ * trained, u.trained_tensors));
   }
 
   void name_collectives(const Unit& u, Fsdp2Group& g, std::int64_t gathered) {

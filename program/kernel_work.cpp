@@ -14,12 +14,13 @@ LayerMode mode_of_ends(const StepSpec& spec) {
   return {.forward = hw::HostWork::op_megatron_forward, .backward = hw::HostWork::op_megatron_backward};
 }
 
-LayerMode block_mode(const StepSpec& spec) {
+LayerMode block_mode(const StepSpec& spec, Training training) {
   const bool compiled = spec.kernels.set == KernelSet::pytorch_compile;
   const LayerMode plain = mode_of_ends(spec);
   return {.forward = compiled ? hw::HostWork::op_compiled : plain.forward,
           .backward = compiled ? hw::HostWork::op_compiled : plain.backward,
-          .recompute = spec.recompute.mode != RecomputeMode::none,
+          .recompute = spec.recompute.mode != RecomputeMode::none && training != Training::none,
+          .keeps_unread = !compiled,
           .early_stop = spec.recompute.early_stop && !spec.recompute.reentrant,
           .reentrant = spec.recompute.reentrant};
 }
@@ -76,34 +77,37 @@ BufferId KernelWork::boundary(std::int64_t block, bool gradient) const {
 
 void KernelWork::write_blocks() {
   for (std::int64_t i = 0; i < spec_.model.layers; ++i) {
+    if (find_kind(i) != kinds_.end()) continue;
     const std::int64_t window = window_of(spec_.model, i, spec_.batch.seq_len);
-    if (std::any_of(kinds_.begin(), kinds_.end(), [&](const BlockKind& kind) { return kind.window == window; })) continue;
-    Layer layer(builder_, kinds_.empty() ? "block" : "other_block", block_mode(spec_));
-    const Ports ports = write_block(spec_, layer, window);
-    kinds_.push_back({window, std::move(layer), ports});
+    const Training training = training_of(spec_.model, i);
+    std::string name = "block";
+    if (!kinds_.empty()) name = "other_block" + (kinds_.size() > 1 ? std::to_string(kinds_.size()) : "");
+    Layer layer(builder_, name, block_mode(spec_, training));
+    const Ports ports = write_block(spec_, layer, window, training);
+    kinds_.push_back({window, training, std::move(layer), ports});
   }
 }
 
-KernelWork::BlockKind& KernelWork::kind_of(std::int64_t block) {
+std::vector<KernelWork::BlockKind>::iterator KernelWork::find_kind(std::int64_t block) {
   const std::int64_t window = window_of(spec_.model, block, spec_.batch.seq_len);
-  return *std::find_if(kinds_.begin(), kinds_.end(), [&](const BlockKind& kind) { return kind.window == window; });
+  const Training training = training_of(spec_.model, block);
+  return std::find_if(kinds_.begin(), kinds_.end(), [&](const BlockKind& kind) { return kind.window == window && kind.training == training; });
 }
 
 void KernelWork::make_blocks(const std::vector<Unit>& units) {
-  for (const Unit& unit : units) {
-    for (std::int64_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
-      auto& [window, layer, ports] = kind_of(i);
-      std::string name = "b";
-      name.append(std::to_string(i));
-      std::vector<Layer::Given> given{{ports.params, unit.params},
-                                      {ports.input, boundary(i, false)},
-                                      {ports.output, boundary(i + 1, false)},
-                                      {ports.d_output, boundary(i + 1, true)},
-                                      {ports.d_input, boundary(i, true)}};
-      give_parameters(ports, units, name + ".", given);
-      block_buffers_.push_back(layer.instance(name, given));
-      block_gradients_.push_back(select(block_buffers_.back(), ports.parameter_gradients));
-    }
+  for (std::int64_t i = 0; i < spec_.model.layers; ++i) {
+    auto& [window, training, layer, ports] = *find_kind(i);
+    std::string name = "b";
+    name.append(std::to_string(i));
+    std::vector<Layer::Given> given{{ports.params, unit_of_block(units, i).params},
+                                    {ports.input, boundary(i, false)},
+                                    {ports.output, boundary(i + 1, false)},
+                                    {ports.d_output, boundary(i + 1, true)},
+                                    {ports.d_input, boundary(i, true)}};
+    for (const NamedSlot& inner : ports.inner_units) given.push_back({inner.slot, inner_unit(units, i, inner.name).params});
+    give_parameters(ports, units, name + ".", given);
+    block_buffers_.push_back(layer.instance(name, given));
+    block_gradients_.push_back(select(block_buffers_.back(), ports.parameter_gradients));
   }
 }
 
@@ -145,9 +149,28 @@ void KernelWork::copy_inputs() {
   }
 }
 
+void KernelWork::head_backward() {
+  head_.backward(head_buffers_);
+  end_of_gradients(spec_.model.layers);
+}
+
+void KernelWork::block_backward(std::int64_t block) {
+  kind(block).backward(buffers(block), recomputes(block));
+  end_of_gradients(block);
+}
+
+void KernelWork::block_backward_of_recomputed(std::int64_t block) {
+  kind(block).backward_of_recomputed(buffers(block));
+  end_of_gradients(block);
+}
+
+/// Behind the first part that is trained nobody wants the gradient of its input.
+void KernelWork::end_of_gradients(std::int64_t block) {
+  if (embedding_is_frozen(spec_.model) && block == blocks_without_backward(spec_.model)) builder_.free(boundary(block, true));
+}
+
 void KernelWork::embedding_backward() {
-  if (spec_.model.lora_rank > 0) builder_.free(boundary(0, true));  // nobody wants it
-  else embedding_.backward(embedding_buffers_);
+  if (!embedding_is_frozen(spec_.model)) embedding_.backward(embedding_buffers_);
   builder_.free(input_);
 }
 

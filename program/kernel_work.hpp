@@ -1,5 +1,5 @@
-// The computation kernel by kernel, as PyTorch would launch it eagerly or compiled: one layer description for all blocks (two where some attend to a window and some to all
-// positions), one for the head, one for the embedding.
+// The computation kernel by kernel, as PyTorch would launch it eagerly or compiled: one layer description for all blocks (more where some attend to a window and some to all
+// positions, or where some are frozen), one for the head, one for the embedding.
 // Test: tests/unit/memory_of_step_test.cpp, tests/unit/blocks_test.cpp.
 #pragma once
 
@@ -21,11 +21,13 @@ class KernelWork final : public Work {
   void embedding_forward() override { embedding_.forward(embedding_buffers_); }
   void block_forward(std::int64_t block) override { kind(block).forward(buffers(block), recomputes(block)); }
   void head_forward() override { head_.forward(head_buffers_); }
-  void head_backward() override { head_.backward(head_buffers_); }
-  [[nodiscard]] bool recomputes(std::int64_t block) const override { return program::recomputes(spec_.recompute, block); }
-  void block_backward(std::int64_t block) override { kind(block).backward(buffers(block), recomputes(block)); }
+  void head_backward() override;
+  [[nodiscard]] bool recomputes(std::int64_t block) const override {
+    return block >= blocks_without_backward(spec_.model) && program::recomputes(spec_.recompute, block);
+  }
+  void block_backward(std::int64_t block) override;
   void block_recompute(std::int64_t block) override { kind(block).recompute(buffers(block)); }
-  void block_backward_of_recomputed(std::int64_t block) override { kind(block).backward_of_recomputed(buffers(block)); }
+  void block_backward_of_recomputed(std::int64_t block) override;
   void embedding_backward() override;
   void after_backward() override;
   void optimizer() override { adamw_->step(); }
@@ -37,13 +39,15 @@ class KernelWork final : public Work {
  private:
   struct BlockKind {
     std::int64_t window;
+    Training training;
     Layer layer;
     Ports ports;
   };
   void write_blocks();
   void make_blocks(const std::vector<Unit>& units);
-  [[nodiscard]] BlockKind& kind_of(std::int64_t block);
-  [[nodiscard]] Layer& kind(std::int64_t block) { return kind_of(block).layer; }
+  [[nodiscard]] std::vector<BlockKind>::iterator find_kind(std::int64_t block);
+  [[nodiscard]] Layer& kind(std::int64_t block) { return find_kind(block)->layer; }
+  void end_of_gradients(std::int64_t block);
   void make_ends(const std::vector<Unit>& units, const Ports& head, const Ports& embedding);
   [[nodiscard]] const Layer::Instance& buffers(std::int64_t block) const { return block_buffers_[static_cast<std::size_t>(block)]; }
   [[nodiscard]] BufferId boundary(std::int64_t block, bool gradient) const;

@@ -10,7 +10,7 @@ namespace {
 
 class TensorList {
  public:
-  explicit TensorList(const ModelShape& model) : model_(model) {}
+  explicit TensorList(const ModelShape& model, bool frozen_part = false) : model_(model), frozen_part_(frozen_part) {}
   void weight(const std::string& name, std::int64_t in, std::int64_t out, bool bias) {
     tensors.push_back({name + ".weight", in * out, true, out, frozen()});
     if (bias) tensors.push_back({name + ".bias", out, false, out, frozen()});
@@ -25,11 +25,12 @@ class TensorList {
   void vector(const char* name, const char* suffix, std::int64_t elements) {
     tensors.push_back({std::string(name) + suffix, elements, false, elements, frozen()});
   }
-  [[nodiscard]] bool frozen() const { return model_.lora_rank > 0; }
+  [[nodiscard]] bool frozen() const { return frozen_part_ || model_.lora_rank > 0; }
   std::vector<ParameterTensor> tensors;
 
  private:
   const ModelShape& model_;
+  bool frozen_part_;
 };
 
 std::int64_t sum(const std::vector<ParameterTensor>& tensors) {
@@ -60,9 +61,9 @@ std::int64_t parameters_per_expert(const ModelShape& model) {
 
 }  // namespace
 
-std::vector<ParameterTensor> block_tensors(const ModelShape& model) {
+std::vector<ParameterTensor> block_tensors(const ModelShape& model, std::int64_t block) {
   const std::int64_t h = model.hidden, q = query_width(model), kv = kv_width(model);
-  TensorList list(model);
+  TensorList list(model, block < model.frozen_blocks);
   list.norm("norm1", model);
   if (model.fused_qkv) {
     list.weight("qkv", h, q + 2 * kv, model.attention_bias);
@@ -82,13 +83,14 @@ std::vector<ParameterTensor> block_tensors(const ModelShape& model) {
 }
 
 std::vector<ParameterTensor> root_tensors(const ModelShape& model) {
-  TensorList list(model);
-  list.tensors.push_back({"embedding.weight", model.vocab * model.hidden, model.tied_embeddings, model.vocab, list.frozen()});
-  if (model.positions == Positions::learned)
-    list.tensors.push_back({"positions.weight", model.max_positions * model.hidden, false, model.max_positions, list.frozen()});
-  list.norm("norm", model);
-  if (!model.tied_embeddings) list.weight("head", model.hidden, model.vocab, false);
-  return std::move(list.tensors);
+  const bool frozen = embedding_is_frozen(model);
+  std::vector<ParameterTensor> tensors{{"embedding.weight", model.vocab * model.hidden, model.tied_embeddings, model.vocab, frozen}};
+  if (model.positions == Positions::learned) tensors.push_back({"positions.weight", model.max_positions * model.hidden, false, model.max_positions, frozen});
+  TensorList behind(model, model.frozen_head);
+  behind.norm("norm", model);
+  if (!model.tied_embeddings) behind.weight("head", model.hidden, model.vocab, false);
+  tensors.insert(tensors.end(), behind.tensors.begin(), behind.tensors.end());
+  return tensors;
 }
 
 std::int64_t parameters_per_block(const ModelShape& model) { return sum(block_tensors(model)); }
@@ -113,7 +115,7 @@ std::int64_t trained_elements(const std::vector<ParameterTensor>& tensors) {
 }
 
 std::int64_t trained_parameters(const ModelShape& model) {
-  return model.layers * trained_elements(block_tensors(model)) + trained_elements(root_tensors(model));
+  return (model.layers - model.frozen_blocks) * trained_elements(block_tensors(model)) + trained_elements(root_tensors(model));
 }
 
 bool gathered_in_fp8(const ParameterTensor& tensor, const Precision& precision) {

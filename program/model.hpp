@@ -20,8 +20,10 @@ struct ParameterTensor {
   bool frozen = false;  // has no gradient and no optimizer state
 };
 
+inline constexpr std::int64_t kLastBlock = INT64_MAX;  // any that is not frozen as a whole
+
 /// Tensors of one block, in module order, and of everything outside the blocks (embedding, position table, final norm, head unless tied).
-std::vector<ParameterTensor> block_tensors(const ModelShape& model);
+std::vector<ParameterTensor> block_tensors(const ModelShape& model, std::int64_t block = kLastBlock);
 std::vector<ParameterTensor> root_tensors(const ModelShape& model);
 
 /// Elements. `matmul_parameters`: weights that GEMMs multiply with: without the embedding's lookup table (unless it is tied to the head), positions, norms and biases.

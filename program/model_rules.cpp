@@ -1,5 +1,6 @@
 // Rules about the model and about what the kernels of a step can do for it. See validate.hpp; test: tests/unit/model_rules_test.cpp.
 #include "program/validate.hpp"
+#include "program/wrapping.hpp"
 
 namespace stepcast::program {
 namespace {
@@ -22,8 +23,8 @@ Broken experts_rule(const StepSpec& spec) {
   if (spec.kernels.set == KernelSet::fixed) return {};
   if (tokens(spec.batch) * m.active_experts < m.experts)
     return BrokenRule{"/model/experts/count", "more experts than routed tokens: some would have no work", "use a larger micro-batch"};
-  if (spec.kernels.set == KernelSet::pytorch_compile)
-    return BrokenRule{"/kernels/set", "a graph breaks at every expert, whose number of tokens the host must wait for", "use \"pytorch-eager\""};
+  if (spec.kernels.set == KernelSet::pytorch_compile && m.layout != BlockLayout::sequential)
+    return BrokenRule{"/kernels/set", "compiled experts are known for the layout \"sequential\" only", "use \"pytorch-eager\""};
   return {};
 }
 
@@ -73,16 +74,43 @@ Broken adapter_rule(const StepSpec& spec) {
     if (spec.model.lora_targets == LoraTargets::query_value) return {};
     return BrokenRule{"/model/lora_targets", "there are no adapters", "set /model/lora_rank"};
   }
-  if (is_zero(spec.policy.framework)) return BrokenRule{key, "adapters are known for fsdp1, fsdp2 and ddp", "change /policy/framework"};
   if (spec.policy.framework == Framework::fsdp1 && !spec.policy.use_orig_params)
     return BrokenRule{key, "frozen and trained parameters share a flat parameter only with use_orig_params", "set /policy/use_orig_params"};
   if (spec.policy.framework == Framework::fsdp1 && (spec.policy.sharding == Sharding::no_shard || spec.world.ranks() == 1))
     return BrokenRule{key, "adapters are not known for an fsdp1 that shards nothing", "use framework \"ddp\""};
-  if (spec.policy.cpu_offload != CpuOffload::none) return BrokenRule{key, "adapters are not known with cpu_offload", "leave it out"};
   if (spec.model.experts > 0) return BrokenRule{key, "adapters are not known for experts", "leave it out"};
-  if (in_fp8(spec.precision)) return BrokenRule{key, "adapters are not known with fp8", "leave /precision/matmul out"};
+  if (in_fp8(spec.precision))
+    return BrokenRule{key, "neither torchao's nor Transformer Engine's fp8 layers have adapters in PEFT or torchtune", "leave /precision/matmul out"};
   if (spec.kernels.set == KernelSet::megatron) return BrokenRule{key, "adapters are not known for \"megatron\"", "use \"pytorch-eager\""};
   if (spec.kernels.set == KernelSet::fixed) return BrokenRule{key, "fixed costs have no adapters", "leave it out"};
+  return {};
+}
+
+/// Whether a flat parameter would hold frozen and trained tensors.
+bool mixes_frozen(const StepSpec& spec) {
+  const ModelShape& m = spec.model;
+  const Wrapping wrapping = wrapping_of(spec);
+  if (!wrapping.blocks && m.frozen_blocks != (m.frozen_head || wrapping.ends ? m.layers : 0)) return true;
+  if (!wrapping.ends && m.frozen_embedding != m.frozen_head) return true;
+  return wrapping.blocks && m.frozen_blocks < m.layers && m.frozen_blocks % spec.policy.blocks_per_unit != 0;
+}
+
+Broken frozen_rule(const StepSpec& spec) {
+  const ModelShape& m = spec.model;
+  if (!has_frozen_parts(m)) return {};
+  if (m.lora_rank > 0) return BrokenRule{"/model/frozen", "with adapters everything else is frozen already", "leave it out"};
+  if (m.frozen_blocks > m.layers) return BrokenRule{"/model/frozen/blocks", "is above layers = " + std::to_string(m.layers), ""};
+  if (m.frozen_embedding && m.frozen_head && m.frozen_blocks == m.layers) return BrokenRule{"/model/frozen", "nothing is left to train", ""};
+  if (m.tied_embeddings && m.frozen_embedding != m.frozen_head)
+    return BrokenRule{"/model/frozen", "tied embeddings are one parameter: both ends are frozen or none", "set embedding and head alike"};
+  if (spec.kernels.set == KernelSet::fixed) return BrokenRule{"/model/frozen", "fixed costs know no parameters", "leave it out"};
+  const bool fsdp1 = spec.policy.framework == Framework::fsdp1;
+  if (fsdp1 && (spec.policy.sharding == Sharding::no_shard || spec.world.ranks() == 1))
+    return BrokenRule{"/model/frozen", "is not known for an fsdp1 that shards nothing", "use framework \"ddp\""};
+  if (fsdp1 && !spec.policy.use_orig_params && mixes_frozen(spec))
+    return BrokenRule{"/model/frozen", "frozen and trained parameters share a flat parameter only with use_orig_params", "set /policy/use_orig_params"};
+  if (m.frozen_embedding && spec.recompute.mode != RecomputeMode::none && spec.recompute.reentrant)
+    return BrokenRule{"/recompute/reentrant", "reentrant checkpointing trains no block whose input needs no gradient", "use false"};
   return {};
 }
 
@@ -98,6 +126,7 @@ std::optional<BrokenRule> broken_model_rule(const StepSpec& spec) {
   if (Broken broken = dropout_rule(spec)) return broken;
   if (Broken broken = megatron_rule(spec)) return broken;
   if (Broken broken = adapter_rule(spec)) return broken;
+  if (Broken broken = frozen_rule(spec)) return broken;
   return spec.kernels.set == KernelSet::fixed ? Broken{} : attention_rule(spec);
 }
 

@@ -10,6 +10,7 @@ Broken model_rule(const ModelShape& m) {
   const char* what = "native kernels do not know it yet";
   if (m.experts > 0) return BrokenRule{"/model/experts/count", what, ""};
   if (m.lora_rank > 0) return BrokenRule{"/model/lora_rank", what, ""};
+  if (has_frozen_parts(m)) return BrokenRule{"/model/frozen", what, ""};
   if (m.positions == Positions::alibi) return BrokenRule{"/model/positions", what, "use \"rope\", \"learned\" or \"none\""};
   if (m.clip_qkv) return BrokenRule{"/model/clip_qkv", what, ""};
   if (m.layout != BlockLayout::sequential) return BrokenRule{"/model/layout", what, "use \"sequential\""};

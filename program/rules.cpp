@@ -3,6 +3,7 @@
 #include "program/model.hpp"
 #include "program/units.hpp"
 #include "program/validate.hpp"
+#include "program/wrapping.hpp"
 
 namespace stepcast::program {
 namespace {
@@ -47,9 +48,13 @@ Broken per_op_rule(const StepSpec& spec) {
 Broken recompute_rule(const StepSpec& spec) {
   const Recompute& r = spec.recompute;
   if (r.mode == RecomputeMode::none) return {};
+  const Wrapping wrapping = wrapping_of(spec);
+  if (!wrapping.inner.empty())
+    return BrokenRule{"/recompute/mode", "a recomputed block runs the hooks of units inside of it once more, which is not supported yet",
+                      "use whole blocks as units"};
   if (r.mode == RecomputeMode::per_op) return per_op_rule(spec);
   if (r.nesting == Nesting::inside) return {};
-  if (spec.policy.wrap == Wrap::model || blocks_per_unit(spec) != 1)
+  if (!wrapping.blocks || spec.policy.blocks_per_unit != 1)
     return BrokenRule{"/recompute/nesting", "\"outside\" is known for units of one block only", "use \"inside\""};
   if (!r.reentrant && spec.policy.release == Release::before_2_1)
     return BrokenRule{"/recompute/nesting", "non-reentrant checkpointing around a unit fails before release 2.1, whose hooks do not know a recomputation",
@@ -79,6 +84,17 @@ Broken kernel_rule(const StepSpec& spec) {
   return {};
 }
 
+Broken wrap_rule(const StepSpec& spec) {
+  const Wrap wrap = spec.policy.wrap;
+  if (wrap == Wrap::embedding_and_head && spec.model.tied_embeddings)
+    return BrokenRule{"/policy/wrap", "\"embedding_and_head\" with tied embeddings: a shared parameter must belong to one unit", "use \"blocks\""};
+  if (spec.policy.blocks_per_unit != 1 && wrap != Wrap::blocks && wrap != Wrap::embedding_and_head)
+    return BrokenRule{"/policy/blocks_per_unit", "belongs to wrap \"blocks\" and \"embedding_and_head\"", "leave it out"};
+  if (spec.kernels.set == KernelSet::fixed && !wrapping_of(spec).inner.empty())
+    return BrokenRule{"/policy/wrap", "fixed costs are those of whole blocks", "use \"blocks\""};
+  return {};
+}
+
 bool multiple_of_16(std::int64_t size) { return size % 16 == 0; }
 
 Broken fp8_rule(const StepSpec& spec) {
@@ -89,6 +105,8 @@ Broken fp8_rule(const StepSpec& spec) {
   if (!multiple_of_16(m.hidden) || !multiple_of_16(m.ffn) || !multiple_of_16(query_width(m)) || !multiple_of_16(kv_width(m)) ||
       !multiple_of_16(tokens(spec.batch)))
     return BrokenRule{"/precision/matmul", "fp8 products need tokens, hidden, ffn and the widths of heads to be multiples of 16", ""};
+  if (precision.matmul == Matmul::fp8_blockwise && tokens(spec.batch) % 128 != 0)
+    return BrokenRule{"/precision/matmul", "blocks of 128 x 128 need a multiple of 128 tokens", "change the micro-batch"};
   if (!precision.fp8_all_gather) return {};
   if (spec.policy.framework != Framework::fsdp2) return BrokenRule{"/precision/fp8_all_gather", "belongs to fsdp2", "leave it out"};
   if (precision.matmul != Matmul::fp8_tensorwise)
@@ -129,8 +147,7 @@ std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
   if (Broken broken = shard_group_rule(spec)) return broken;
   if (Broken broken = broken_framework_rule(spec)) return broken;
   if (Broken broken = broken_model_rule(spec)) return broken;
-  if (spec.policy.wrap == Wrap::embedding_and_head && spec.model.tied_embeddings)
-    return BrokenRule{"/policy/wrap", "\"embedding_and_head\" with tied embeddings: a shared parameter must belong to one unit", "use \"blocks\""};
+  if (Broken broken = wrap_rule(spec)) return broken;
   if (spec.kernels.set == KernelSet::native) {
     if (Broken broken = broken_native_rule(spec)) return broken;
   }

@@ -45,6 +45,8 @@ struct ModelShape {
   bool attention_dropout = false, hidden_dropout = false;  // of attention probabilities; of the embedding and of what attention and feed-forward add
   std::int64_t lora_rank = 0;                              // of adapters, which alone are trained; 0: none, and all is trained
   LoraTargets lora_targets = LoraTargets::query_value;
+  bool frozen_embedding = false, frozen_head = false;  // requires_grad_(False) on the embedding with its positions; on the final norm and the head
+  std::int64_t frozen_blocks = 0;                      // and on so many blocks, the first ones
   bool operator==(const ModelShape&) const = default;
 };
 
@@ -54,7 +56,7 @@ enum class Sharding : std::uint8_t { full_shard, shard_grad_op, no_shard, hybrid
 enum class CpuOffload : std::uint8_t { none, optimizer, parameters };
 enum class BackwardPrefetch : std::uint8_t { pre, post, none };
 /// What becomes an FSDP unit of its own; the rest is the root's.
-enum class Wrap : std::uint8_t { blocks, embedding_and_head, model, size_based };
+enum class Wrap : std::uint8_t { blocks, embedding_and_head, model, size_based, attention_and_ffn, linears };
 /// Behaviour by PyTorch release; docs/fsdp1.md, "Releases".
 enum class Release : std::uint8_t { before_2_1, from_2_1, from_2_8 };
 
@@ -72,7 +74,7 @@ struct Policy {
   std::optional<std::int64_t> shard_group_size = {};  // hybrid sharding: ranks of a shard group; absent: those of a node
   Wrap wrap = Wrap::blocks;
   std::int64_t blocks_per_unit = 1;                // wrapping: consecutive blocks that share one FSDP unit
-  std::int64_t min_unit_parameters = 100'000'000;  // size_based wrapping: blocks are joined until a unit has this many (default of size_based_auto_wrap_policy)
+  std::int64_t min_unit_parameters = 100'000'000;  // size_based wrapping: the least that a unit holds (default of size_based_auto_wrap_policy)
   Release release = Release::from_2_1;
   // FSDP2
   std::int64_t reshard_after_forward = kReshardAfterForward;  // of the blocks; the root is kept
@@ -112,8 +114,9 @@ struct Input {
 };
 
 /// What matrix products run in: the type of their operands; fp32 operands in tf32; the linear layers of the blocks in fp8, scaled by the largest element of each tensor
-/// as it is (torchao's tensorwise, Transformer Engine's current scaling) or as it was in earlier steps (Transformer Engine's delayed scaling).
-enum class Matmul : std::uint8_t { param, tf32, fp8_tensorwise, fp8_delayed };
+/// as it is (torchao's tensorwise, Transformer Engine's current scaling) or as it was in earlier steps (Transformer Engine's delayed scaling), by that of each row or
+/// column (torchao's rowwise), or by that of each 128 elements and 128 x 128 weights (Transformer Engine's block scaling, DeepSeek-V3).
+enum class Matmul : std::uint8_t { param, tf32, fp8_tensorwise, fp8_delayed, fp8_rowwise, fp8_blockwise };
 
 struct Precision {
   hw::Dtype param = hw::Dtype::bf16;   // compute and all-gather
@@ -199,7 +202,16 @@ inline std::int64_t window_of(const ModelShape& model, std::int64_t block, std::
 /// The type whose peak MFU is counted against: that of the operands, and for fp8 that of 16 bits, by the convention of published figures.
 inline hw::Dtype peak_type(const Precision& precision) { return precision.matmul == Matmul::tf32 ? hw::Dtype::tf32 : precision.param; }
 
-inline bool in_fp8(const Precision& precision) { return precision.matmul == Matmul::fp8_tensorwise || precision.matmul == Matmul::fp8_delayed; }
+inline bool in_fp8(const Precision& precision) { return precision.matmul != Matmul::param && precision.matmul != Matmul::tf32; }
+
+/// Blocks that no gradient passes through: frozen ones behind a frozen embedding. They run without a backward.
+inline std::int64_t blocks_without_backward(const ModelShape& model) { return model.frozen_embedding ? model.frozen_blocks : 0; }
+
+/// Whether nobody asks for the gradient of the embedding's output: with adapters alone, or if the embedding is frozen.
+inline bool embedding_is_frozen(const ModelShape& model) { return model.lora_rank > 0 || model.frozen_embedding; }
+
+/// Whether some parts are frozen and others trained as a whole.
+inline bool has_frozen_parts(const ModelShape& model) { return model.frozen_embedding || model.frozen_head || model.frozen_blocks > 0; }
 
 inline bool is_zero(Framework framework) { return framework == Framework::zero1 || framework == Framework::zero2 || framework == Framework::zero3; }
 

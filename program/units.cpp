@@ -2,8 +2,6 @@
 #include "program/units.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <stdexcept>
 
 #include "program/groups.hpp"
 #include "program/host_copies.hpp"
@@ -13,13 +11,6 @@ namespace {
 
 hw::KernelShape memory_bound(hw::MemoryClass memory, std::int64_t read, std::int64_t write) {
   return {.kind = hw::KernelKind::memory_bound, .memory = memory, .read_bytes = read, .write_bytes = write};
-}
-
-/// The tensors outside the blocks that belong to the embedding, and those that do not.
-std::vector<ParameterTensor> end_tensors(const ModelShape& model, bool of_embedding) {
-  std::vector<ParameterTensor> tensors = root_tensors(model);
-  std::erase_if(tensors, [&](const ParameterTensor& t) { return (t.name.starts_with("embedding.") || t.name.starts_with("positions.")) != of_embedding; });
-  return tensors;
 }
 
 class UnitMaker {
@@ -39,20 +30,31 @@ class UnitMaker {
     unit.index = static_cast<std::int32_t>(first);
     unit.first_block = first;
     unit.block_count = count;
-    finish(unit, tensors_of_blocks(count));
+    finish(unit);
     return unit;
   }
 
-  /// Everything that no other unit holds: without blocks, or the whole model.
-  Unit root(std::int64_t blocks) {
+  Unit inner(std::int64_t block, const InnerUnit& of) {
+    Unit unit;
+    unit.name.append("b").append(std::to_string(block)).append(".").append(of.name);
+    unit.index = static_cast<std::int32_t>(block);
+    unit.first_block = block;
+    unit.block_count = 1;
+    unit.inner = of.name;
+    unit.modules = of.modules;
+    finish(unit);
+    return unit;
+  }
+
+  /// Everything that no other unit holds.
+  Unit root(const Wrapping& wrapping) {
     Unit unit;
     unit.name = "root";
     unit.root = true;
-    unit.block_count = blocks;
-    std::vector<ParameterTensor> tensors = tensors_of_blocks(blocks);
-    const std::vector<ParameterTensor> own = root_tensors(spec_.model);
-    tensors.insert(tensors.end(), own.begin(), own.end());
-    finish(unit, tensors);
+    unit.block_count = wrapping.blocks ? 0 : spec_.model.layers;
+    unit.holds_ends = !wrapping.ends;
+    for (const InnerUnit& of : wrapping.inner) unit.but_for.insert(unit.but_for.end(), of.modules.begin(), of.modules.end());
+    finish(unit);
     return unit;
   }
 
@@ -60,7 +62,7 @@ class UnitMaker {
     Unit unit;
     unit.name = "embedding";
     unit.own_embedding = true;
-    finish(unit, end_tensors(spec_.model, true));
+    finish(unit);
     return unit;
   }
 
@@ -68,19 +70,14 @@ class UnitMaker {
     Unit unit;
     unit.name = "head";
     unit.own_head = true;
-    finish(unit, end_tensors(spec_.model, false));
+    finish(unit);
     return unit;
   }
 
  private:
-  [[nodiscard]] std::vector<ParameterTensor> tensors_of_blocks(std::int64_t count) const {
+  void finish(Unit& unit) {
     std::vector<ParameterTensor> tensors;
-    const std::vector<ParameterTensor> one = block_tensors(spec_.model);
-    for (std::int64_t i = 0; i < count; ++i) tensors.insert(tensors.end(), one.begin(), one.end());
-    return tensors;
-  }
-
-  void finish(Unit& unit, const std::vector<ParameterTensor>& tensors) {
+    for (auto& [name, tensor] : named_tensors(spec_.model, unit)) tensors.push_back(std::move(tensor));
     unit.tensors = static_cast<std::uint32_t>(tensors.size());
     unit.flat = flatten(tensors, groups_.shard.ranks(), spec_.policy.use_orig_params, spec_.precision.param);
     for (const ParameterTensor& tensor : tensors) unit.parameters += tensor.elements;
@@ -199,84 +196,20 @@ UnitTypes::UnitTypes(const StepSpec& spec)
       offloaded(spec.policy.cpu_offload != CpuOffload::none),
       gradient_in_place(!sharded && !cast_to_reduce && !cast_to_master) {}
 
-/// Size-based: as many blocks as it takes to hold the wanted number of parameters.
-std::int64_t blocks_per_unit(const StepSpec& spec) {
-  if (spec.policy.wrap != Wrap::size_based) return spec.policy.blocks_per_unit;
-  const std::int64_t block = parameters_per_block(spec.model);
-  return std::clamp((spec.policy.min_unit_parameters + block - 1) / block, std::int64_t{1}, spec.model.layers);
-}
-
 std::vector<Unit> make_units(const StepSpec& spec, Builder& builder) {
   UnitMaker maker(spec, builder);
+  const Wrapping wrapping = wrapping_of(spec);
   std::vector<Unit> units;
-  if (spec.policy.wrap == Wrap::model) {
-    units.push_back(maker.root(spec.model.layers));
-    return units;
+  if (wrapping.ends) units.push_back(maker.embedding());
+  const std::int64_t size = wrapping.blocks ? spec.policy.blocks_per_unit : 1;
+  for (std::int64_t first = 0; first < spec.model.layers; first += size) {
+    if (wrapping.blocks) units.push_back(maker.blocks(first, std::min(size, spec.model.layers - first)));
+    for (const InnerUnit& inner : wrapping.inner) units.push_back(maker.inner(first, inner));
   }
-  const bool own_ends = spec.policy.wrap == Wrap::embedding_and_head;
-  if (own_ends) units.push_back(maker.embedding());
-  const std::int64_t size = blocks_per_unit(spec);
-  for (std::int64_t first = 0; first < spec.model.layers; first += size) units.push_back(maker.blocks(first, std::min(size, spec.model.layers - first)));
-  units.push_back(own_ends ? maker.head() : maker.root(0));
+  if (wrapping.ends) units.push_back(maker.head());
+  const bool blocks_hold_all = wrapping.blocks || holds_norms(wrapping);
+  if (!blocks_hold_all || !wrapping.ends) units.push_back(maker.root(wrapping));
   return units;
 }
-
-std::vector<std::pair<std::string, ParameterTensor>> named_tensors(const ModelShape& model, const Unit& unit) {
-  std::vector<std::pair<std::string, ParameterTensor>> result;
-  for (std::int64_t b = unit.first_block; b < unit.first_block + unit.block_count; ++b) {
-    for (const ParameterTensor& tensor : block_tensors(model))
-      result.emplace_back(std::string("b").append(std::to_string(b)).append(".").append(tensor.name), tensor);
-  }
-  if (!unit.root && !unit.own_embedding && !unit.own_head) return result;
-  for (const ParameterTensor& tensor : root_tensors(model)) {
-    const bool of_embedding = tensor.name.starts_with("embedding.") || tensor.name.starts_with("positions.");
-    if (unit.root || of_embedding == unit.own_embedding) result.emplace_back(tensor.name, tensor);
-  }
-  return result;
-}
-
-const ParameterEntry& entry_of(std::span<const Unit> units, const std::string& name) {
-  for (const Unit& unit : units) {
-    const auto found = std::find_if(unit.entries.begin(), unit.entries.end(), [&](const ParameterEntry& e) { return e.name == name; });
-    if (found != unit.entries.end()) return *found;
-  }
-  if (name != "head.weight") throw std::logic_error("no unit has a parameter '" + name + "'");
-  return entry_of(units, "embedding.weight");
-}
-
-const ParameterEntry& entry_of_gradient(const Unit& unit, const std::string& label) {
-  constexpr std::string_view kInfix = ".grad.", kKept = ".accumulated";
-  const std::size_t at = label.find(kInfix);
-  std::string name = label.substr(at + kInfix.size());
-  if (name.ends_with(kKept)) name.resize(name.size() - kKept.size());
-  const std::string owner = label.substr(0, at);
-  if (owner != "root" && owner != "head" && owner != "embedding") name.insert(0, owner + ".");
-  return entry_of(std::span(&unit, 1), name);
-}
-
-std::vector<ParameterEntry> all_parameters(const ModelShape& model, const std::vector<Unit>& units) {
-  std::vector<ParameterEntry> result;
-  const auto add = [&](auto belongs) {
-    for (const Unit& unit : units) std::copy_if(unit.entries.begin(), unit.entries.end(), std::back_inserter(result), belongs);
-  };
-  const char* const outer[] = {"embedding.", "positions.", "norm.", "head."};
-  const auto begins = [](const char* with) { return [with](const ParameterEntry& e) { return e.name.starts_with(with); }; };
-  add(begins(outer[0]));
-  add(begins(outer[1]));
-  add([&](const ParameterEntry& e) { return std::none_of(std::begin(outer), std::end(outer), [&](const char* with) { return e.name.starts_with(with); }); });
-  add(begins(outer[2]));
-  add(begins(outer[3]));
-  std::int64_t first = 0;
-  for (ParameterEntry& entry : result) entry.first = first, first += entry.elements;
-  if (first != parameters(model)) throw std::logic_error("the units do not hold all parameters of the model");
-  return result;
-}
-
-const Unit& embedding_unit(const std::vector<Unit>& units) {
-  const auto own = std::find_if(units.begin(), units.end(), [](const Unit& unit) { return unit.own_embedding; });
-  return own != units.end() ? *own : units.back();
-}
-
-const Unit& head_unit(const std::vector<Unit>& units) { return units.back(); }
 
 }  // namespace stepcast::program

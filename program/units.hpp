@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "program/builder.hpp"
 #include "program/model.hpp"
+#include "program/wrapping.hpp"
 
 namespace stepcast::program {
 
@@ -31,6 +33,9 @@ struct Unit {
   std::uint32_t trained_tensors = 0;
   std::int64_t trained_parameters = 0, trained_shard = 0;
   bool root = false;
+  std::string inner = {};                        // of one block: the name of the unit inside it; the rest of the block is the root's
+  std::vector<std::string> modules, but_for;     // of the blocks: the only ones that it holds, or those that it does not
+  bool holds_ends = true;                        // root: what stands outside of the blocks
   bool own_embedding = false, own_head = false;  // the unit is the embedding's (with positions), or the head's (with the final norm), alone
 
   BufferId master = 0;                   // m S; parameters of the optimizer, always there
@@ -88,8 +93,14 @@ const ParameterEntry& entry_of_gradient(const Unit& unit, const std::string& lab
 /// All units' entries, in the order of the model: embedding, positions, blocks, final norm, head.
 std::vector<ParameterEntry> all_parameters(const ModelShape& model, const std::vector<Unit>& units);
 
-/// Consecutive blocks of a unit, as wished or by size.
-std::int64_t blocks_per_unit(const StepSpec& spec);
+/// Whether a tensor of one of its blocks is the unit's.
+bool holds(const Unit& unit, std::string_view tensor);
+/// A parameter's name in its layer, by the label of its gradient's buffer: "q.weight" of "b3.grad.q.weight".
+std::string gradient_name(std::string_view label);
+/// The unit that holds this block's norms, and what no unit inside of it holds.
+const Unit& unit_of_block(const std::vector<Unit>& units, std::int64_t block);
+/// The unit of that name inside the block.
+const Unit& inner_unit(const std::vector<Unit>& units, std::int64_t block, const std::string& name);
 
 /// The unit that holds the embedding, and the one with the head: their own, or the root.
 const Unit& embedding_unit(const std::vector<Unit>& units);

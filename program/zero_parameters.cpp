@@ -55,18 +55,18 @@ Unit make_partition(const StepSpec& spec, Builder& builder, std::int64_t element
 std::vector<ZeroParameter> zero_parameters(const StepSpec& spec, const Builder& builder, const std::vector<Unit>& units, const Work& work) {
   std::vector<ZeroParameter> result;
   const auto add = [&](std::size_t unit, const ParameterTensor& tensor, const Gradients& gradients, const std::string& prefix) {
-    result.push_back(
-        {prefix + tensor.name, tensor.name.substr(0, tensor.name.find('.')), unit, tensor.elements, tensor.matmul, gradient_of(gradients, tensor.name)});
+    const BufferId gradient = tensor.frozen ? BufferId{} : gradient_of(gradients, tensor.name);
+    result.push_back({prefix + tensor.name, tensor.name.substr(0, tensor.name.find('.')), unit, tensor.elements, tensor.matmul, gradient, tensor.frozen});
   };
   const Gradients outer = by_name(builder.program(), work.root_gradients());
-  const std::vector<ParameterTensor> root = root_tensors(spec.model), block = block_tensors(spec.model);
+  const std::vector<ParameterTensor> root = root_tensors(spec.model);
   const auto in_front = [](const ParameterTensor& t) { return t.name.starts_with("embedding.") || t.name.starts_with("positions."); };
   for (const ParameterTensor& tensor : root) {
     if (in_front(tensor)) add(units.size() - 1, tensor, outer, "");
   }
   for (std::size_t u = 0; u + 1 < units.size(); ++u) {
     const Gradients gradients = by_name(builder.program(), work.block_gradients(units[u].first_block));
-    for (const ParameterTensor& tensor : block) add(u, tensor, gradients, units[u].name + ".");
+    for (const ParameterTensor& tensor : block_tensors(spec.model, units[u].first_block)) add(u, tensor, gradients, units[u].name + ".");
   }
   for (const ParameterTensor& tensor : root) {
     if (!in_front(tensor)) add(units.size() - 1, tensor, outer, "");

@@ -25,7 +25,8 @@ struct ZeroParameter {
   std::size_t unit = 0;
   std::int64_t elements = 0;
   bool matmul = false;
-  BufferId gradient = 0;  // as produced by the model's kernels
+  BufferId gradient = 0;  // as produced by the model's kernels; of a frozen parameter none
+  bool frozen = false;
 };
 
 /// In registration order: embedding, blocks, final norm and head.

@@ -12,12 +12,17 @@ namespace {
 constexpr Stream kCompute = Stream::compute;
 constexpr std::int64_t kAlignment = 2;  // elements; nccl_start_alignment_factor
 
+std::vector<ZeroParameter> trained(std::vector<ZeroParameter> parameters) {
+  std::erase_if(parameters, [](const ZeroParameter& parameter) { return parameter.frozen; });
+  return parameters;
+}
+
 std::int64_t share(std::int64_t elements, std::int64_t ranks) { return partition_elements(elements, ranks); }
 
 }  // namespace
 
 std::int64_t ZeroStage12::partition_of(const StepSpec& spec) {
-  return kAlignment * partition_elements(parameters(spec.model), kAlignment * partition_group(spec).ranks());
+  return kAlignment * partition_elements(trained_parameters(spec.model), kAlignment * partition_group(spec).ranks());
 }
 
 BufferId ZeroStage12::parameters_of(const StepSpec& spec, Builder& builder) {
@@ -35,9 +40,10 @@ ZeroStage12::ZeroStage12(const StepSpec& spec, Builder& builder, const std::vect
       ranks_(group_.ranks()),
       reduction_(spec.policy.overlap_comm ? Stream::all_reduce : kCompute),
       flat_parameters_(parameters_of(spec, builder)),
+      frozen_parameters_(builder.buffer("frozen_parameters", p_ * (parameters(spec.model) - trained_parameters(spec.model)), Owner::parameters)),
       gradient_partition_(builder.buffer("gradient_partition", p_ * partition_of(spec), Owner::gradients)),
       new_partition_(builder.buffer("gradient_partition.new", p_ * partition_of(spec), Owner::gradients)),
-      parameters_(zero_parameters(spec, builder, units, work)),
+      parameters_(trained(zero_parameters(spec, builder, units, work))),
       hooks_(builder),
       optimizer_(spec, builder, make_partition(spec, builder, partition_of(spec)), share(static_cast<std::int64_t>(parameters_.size()), ranks_),
                  gradient_partition_, flat_parameters_),
@@ -49,13 +55,14 @@ ZeroStage12::ZeroStage12(const StepSpec& spec, Builder& builder, const std::vect
     accumulated_.push_back(builder.buffer(parameters_[i].name + ".accumulated", p_ * parameters_[i].elements, Owner::gradients));
     if (builder.program().buffers[parameters_[i].gradient].label.ends_with(".grad.head.weight")) head_weight_ = i;
   }
-  if (spec.model.tied_embeddings) shared_ = head_weight_;
+  if (spec.model.tied_embeddings && !embedding_is_frozen(spec.model)) shared_ = head_weight_;
   for (int i = 0; spec.policy.contiguous_gradients && i < (spec.policy.overlap_comm ? 2 : 1); ++i)
     ipg_buffers_.push_back(builder.buffer("ipg_buffer" + std::to_string(i), p_ * spec.policy.reduce_bucket_size, Owner::reduction));
 }
 
 void ZeroStage12::setup() {
   builder_.alloc(flat_parameters_, kCompute);
+  if (builder_.program().buffers[frozen_parameters_].bytes > 0) builder_.alloc(frozen_parameters_, kCompute);
   optimizer_.setup();
 }
 
@@ -75,9 +82,11 @@ void ZeroStage12::backward() {
   if (reduces()) {
     for (const BufferId buffer : ipg_buffers_) builder_.alloc(buffer, kCompute);
   }
-  if (spec_.kernels.loss == Loss::chunked && shared_ != head_weight_) gradient_ready(head_weight_);  // it is there from the forward on
+  if (spec_.kernels.loss == Loss::chunked && shared_ != head_weight_ && !work_.head_gradients().empty())
+    gradient_ready(head_weight_);  // it is there from the forward on
   with_hooks([&] { work_.head_backward(); }, shared_);
   for (std::size_t i = units_.size() - 1; i-- > 0;) {
+    if (units_[i].first_block < blocks_without_backward(spec_.model)) break;
     open_unit(i);
     with_hooks([&] { work_.block_backward(units_[i].first_block); });
     close_unit(i);

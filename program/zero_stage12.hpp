@@ -15,7 +15,7 @@ namespace stepcast::program {
 
 class ZeroStage12 final : public TrainingStep {
  public:
-  /// Elements of each rank's partition of the flat parameters, aligned for NCCL.
+  /// Elements of each rank's partition of the flat parameters, aligned for NCCL. Frozen parameters are no part of them.
   static std::int64_t partition_of(const StepSpec& spec);
   /// The flat parameters, which `units` as made by make_zero_units read.
   static BufferId parameters_of(const StepSpec& spec, Builder& builder);
@@ -65,8 +65,8 @@ class ZeroStage12 final : public TrainingStep {
   hw::GroupShape group_;  // divides the optimizer's state
   std::int64_t ranks_;    // of it
   Stream reduction_;      // DeepSpeed's reduction stream, or compute
-  BufferId flat_parameters_, gradient_partition_, new_partition_;
-  std::vector<ZeroParameter> parameters_;  // in registration order
+  BufferId flat_parameters_, frozen_parameters_, gradient_partition_, new_partition_;
+  std::vector<ZeroParameter> parameters_;  // that are trained, in registration order
   std::vector<BufferId> accumulated_, ipg_buffers_;
   GradientHooks hooks_;
   std::size_t shared_ = GradientHooks::kNone, head_weight_ = 0;  // of tied embeddings; of the head

@@ -15,8 +15,10 @@ constexpr Stream kCompute = Stream::compute;
 
 std::vector<ParameterTensor> all_tensors(const ModelShape& model) {
   std::vector<ParameterTensor> tensors = root_tensors(model);
-  const std::vector<ParameterTensor> block = block_tensors(model);
-  for (std::int64_t b = 0; b < model.layers; ++b) tensors.insert(tensors.end(), block.begin(), block.end());
+  for (std::int64_t b = 0; b < model.layers; ++b) {
+    const std::vector<ParameterTensor> block = block_tensors(model, b);
+    tensors.insert(tensors.end(), block.begin(), block.end());
+  }
   return tensors;
 }
 
@@ -28,6 +30,12 @@ bool has_own_kernels(const std::string& module, bool matmul) { return matmul || 
 std::int64_t ZeroStage3::partition_of(const StepSpec& spec) {
   std::int64_t elements = 0;
   for (const ParameterTensor& tensor : all_tensors(spec.model)) elements += partition_elements(tensor.elements, spec.world.ranks());
+  return elements;
+}
+
+std::int64_t ZeroStage3::trained_partition_of(const StepSpec& spec) {
+  std::int64_t elements = 0;
+  for (const ParameterTensor& tensor : all_tensors(spec.model)) elements += tensor.frozen ? 0 : partition_elements(tensor.elements, spec.world.ranks());
   return elements;
 }
 
@@ -50,21 +58,21 @@ ZeroStage3::ZeroStage3(const StepSpec& spec, Builder& builder, const std::vector
       reduction_(spec.policy.overlap_comm ? Stream::reduce_scatter : kCompute),
       persistent_(persistent_of(spec, builder)),
       partition_(builder.buffer("bit16_partition", p_ * partition_of(spec), Owner::parameters)),
-      gradient_partition_(builder.buffer("gradient_partition", p_ * partition_of(spec), Owner::gradients)),
+      gradient_partition_(builder.buffer("gradient_partition", p_ * trained_partition_of(spec), Owner::gradients)),
       ipg_buffer_(builder.buffer("ipg_buffer", p_ * spec.policy.reduce_bucket_size, Owner::reduction)),
       parameters_(zero_parameters(spec, builder, units, work)),
       hooks_(builder),
-      optimizer_(spec, builder, make_partition(spec, builder, partition_of(spec)), static_cast<std::int64_t>(parameters_.size()), gradient_partition_,
-                 partition_),
+      optimizer_(spec, builder, make_partition(spec, builder, trained_partition_of(spec)),
+                 std::count_if(parameters_.begin(), parameters_.end(), [](const ZeroParameter& p) { return !p.frozen; }), gradient_partition_, partition_),
       host_gradients_(spec, builder, reduction_),
       coordinator_(spec, builder, partition_),
       drained_(builder.event("reductions drained")) {
   for (const Unit& unit : units) name_unit(unit.name, unit.index);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    hooks_.watch(i, parameters_[i].gradient);
-    if (builder.program().buffers[parameters_[i].gradient].label.ends_with(".grad.head.weight")) head_weight_ = i;
+    if (parameters_[i].name == "head.weight" || (spec.model.tied_embeddings && parameters_[i].name == "embedding.weight")) head_weight_ = i;
+    if (!parameters_[i].frozen) hooks_.watch(i, parameters_[i].gradient);
   }
-  if (spec.model.tied_embeddings) shared_ = head_weight_;
+  if (spec.model.tied_embeddings && !embedding_is_frozen(spec.model)) shared_ = head_weight_;
   make_parts();
 }
 
@@ -128,19 +136,27 @@ void ZeroStage3::forward() {
 
 void ZeroStage3::backward() {
   buckets_ = 0;
-  if (spec_.kernels.loss == Loss::chunked && shared_ != head_weight_) gradient_ready(head_weight_);  // it is there from the forward on
+  if (spec_.kernels.loss == Loss::chunked && shared_ != head_weight_ && !parameters_[head_weight_].frozen)
+    gradient_ready(head_weight_);  // it is there from the forward on
   run(
       head(), [&] { work_.head_backward(); }, shared_);
   for (std::size_t i = units_.size() - 1; i-- > 0;) {
+    if (units_[i].first_block < blocks_without_backward(spec_.model)) break;
     open_unit(i);
     run(parts_[i], [&] { work_.block_backward(units_[i].first_block); });
     close_unit(i);
   }
-  for (const Module module : front().modules) coordinator_.fetch(module);  // hooks ask for no use of the weights
-  run(front(), [&] { work_.embedding_backward(); });
-  for (const Module module : front().modules) coordinator_.release(module);
+  embedding_backward();
   epilogue();
   coordinator_.end_of_pass();
+}
+
+/// The hooks ask for no use of the weights; where nobody wants a gradient they do not run.
+void ZeroStage3::embedding_backward() {
+  if (embedding_is_frozen(spec_.model)) return work_.embedding_backward();
+  for (const Module module : front().modules) coordinator_.fetch(module);
+  run(front(), [&] { work_.embedding_backward(); });
+  for (const Module module : front().modules) coordinator_.release(module);
 }
 
 void ZeroStage3::optimizer() {

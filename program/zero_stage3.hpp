@@ -20,6 +20,8 @@ class ZeroStage3 final : public TrainingStep {
  public:
   /// Elements of each rank's parts of all parameters.
   static std::int64_t partition_of(const StepSpec& spec);
+  /// And of those that are trained.
+  static std::int64_t trained_partition_of(const StepSpec& spec);
   /// The parameters that are not partitioned, from which `units` as made by make_zero_units read all; kernels are given the gathered ones in their place.
   static BufferId persistent_of(const StepSpec& spec, Builder& builder);
 
@@ -48,6 +50,7 @@ class ZeroStage3 final : public TrainingStep {
   void zero_grad() override {}  // gradients are cleared as they are reduced
   void forward() override;
   void backward() override;
+  void embedding_backward();
   void optimizer() override;
 
   void make_parts();

@@ -33,11 +33,12 @@ inline constexpr EnumName<hw::Dtype> kDtypes[] = {{hw::Dtype::fp64, "fp64"}, {hw
 inline constexpr EnumName<program::Matmul> kMatmuls[] = {{program::Matmul::param, "param"},
                                                          {program::Matmul::tf32, "tf32"},
                                                          {program::Matmul::fp8_tensorwise, "fp8-tensorwise"},
-                                                         {program::Matmul::fp8_delayed, "fp8-delayed"}};
-inline constexpr EnumName<program::Wrap> kWraps[] = {{program::Wrap::blocks, "blocks"},
-                                                     {program::Wrap::embedding_and_head, "embedding_and_head"},
-                                                     {program::Wrap::model, "model"},
-                                                     {program::Wrap::size_based, "size_based"}};
+                                                         {program::Matmul::fp8_delayed, "fp8-delayed"},
+                                                         {program::Matmul::fp8_rowwise, "fp8-rowwise"},
+                                                         {program::Matmul::fp8_blockwise, "fp8-blockwise"}};
+inline constexpr EnumName<program::Wrap> kWraps[] = {
+    {program::Wrap::blocks, "blocks"},         {program::Wrap::embedding_and_head, "embedding_and_head"}, {program::Wrap::model, "model"},
+    {program::Wrap::size_based, "size_based"}, {program::Wrap::attention_and_ffn, "attention_and_ffn"},   {program::Wrap::linears, "linears"}};
 inline constexpr EnumName<program::Release> kReleases[] = {
     {program::Release::before_2_1, "before-2.1"}, {program::Release::from_2_1, "2.1-2.7"}, {program::Release::from_2_8, "2.8"}};
 inline constexpr EnumName<program::RecomputeMode> kRecomputeModes[] = {{program::RecomputeMode::none, "none"},

@@ -49,6 +49,11 @@ void describe(Io& io, program::ModelShape& model) {
   });
   io.count("lora_rank", model.lora_rank, 0, kMaxHidden);
   io.choice("lora_targets", model.lora_targets, kLoraTargets);
+  io.group("frozen", [&](auto& frozen) {
+    frozen.flag("embedding", model.frozen_embedding);
+    frozen.count("blocks", model.frozen_blocks, 0, kMaxLayers);
+    frozen.flag("head", model.frozen_head);
+  });
 }
 
 template <class Io>

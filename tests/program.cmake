@@ -8,6 +8,7 @@ stepcast_test(program
   unit/dropout_test.cpp
   unit/experts_test.cpp
   unit/float8_test.cpp
+  unit/frozen_test.cpp
   unit/fsdp1_test.cpp
   unit/intercept_test.cpp
   unit/layer_test.cpp

@@ -13,8 +13,9 @@ namespace {
 
 class Block {
  public:
-  Block(const StepSpec& spec, Layer& layer, std::int64_t window)
-      : w_(spec, layer),
+  Block(const StepSpec& spec, Layer& layer, std::int64_t window, Training training)
+      : w_(spec, layer, training != Training::all),
+        training_(training),
         layout_(spec.model.layout),
         norm1_(w_, "norm1"),
         norm1_post_(w_, "norm1_post"),
@@ -62,6 +63,7 @@ class Block {
     const Slot fed = feed(norm2_.forward(middle));
     dropout2_.add_residual(ports_.output, middle, sandwich() ? norm2_post_.forward(fed) : fed);
     w_.layer.begin_backward();
+    if (training_ == Training::none) return;
     const Slot d_fed = sandwich() ? norm2_post_.backward(ports_.d_output) : dropout2_.backward(ports_.d_output);
     const Slot d_middle = w_.add("aten::add residual gradient", hidden("d_middle"), ports_.d_output, norm2_.backward(feed_backward(d_fed)));
     const Slot d_normed = attend_backward(sandwich() ? norm1_post_.backward(d_middle) : dropout1_.backward(d_middle));
@@ -75,6 +77,7 @@ class Block {
     const Slot both = w_.add("aten::add branches", hidden("both"), feed(normed), attended);
     w_.add("aten::add residual", ports_.output, ports_.input, both);
     w_.layer.begin_backward();
+    if (training_ == Training::none) return;
     const Slot from_feed = feed_backward(ports_.d_output);
     const Slot d_normed = w_.add("aten::add branch gradients", hidden("d_both"), from_feed, attend_backward(ports_.d_output));
     w_.add("aten::add residual gradient", ports_.d_input, ports_.d_output, norm1_.backward(d_normed));
@@ -88,15 +91,25 @@ class Block {
   Slot after(Norm& norm, Slot branch) { return sandwich() ? norm.forward_compiled(branch, kNoSlot, kNoSlot) : branch; }
   Slot after_backward(Norm& norm, Slot gradient, const char* name) { return sandwich() ? norm.backward_compiled({gradient}, kNoSlot, hidden(name)) : gradient; }
 
+  /// Experts break the graph (experts.hpp): norm, attention and router are in the first part, every expert is one of its own.
+  Slot feed_compiled(Slot normed) { return experts_ ? experts_->forward_compiled(normed) : feed_forward_.forward_compiled(normed); }
+  std::vector<Slot> feed_backward_compiled(Slot gradient) {
+    return experts_ ? experts_->input_gradients_compiled(gradient) : feed_forward_.input_gradients_compiled(gradient);
+  }
+  void feed_weights_compiled() {
+    if (!experts_) feed_forward_.weight_gradients_compiled();
+  }
+
   void compiled_sequential() {
     const Slot attended = after(norm1_post_, attend_compiled(norm1_.forward_compiled(ports_.input, kNoSlot, kNoSlot)));
     const Slot middle = hidden("middle");
     const Slot normed = norm2_.forward_compiled(ports_.input, attended, middle);
-    w_.add("triton_poi_fused_add", ports_.output, middle, after(norm2_post_, feed_forward_.forward_compiled(normed)));
+    w_.add("triton_poi_fused_add", ports_.output, middle, after(norm2_post_, feed_compiled(normed)));
     w_.layer.begin_backward();
+    if (training_ == Training::none) return;
     const Slot d_fed = after_backward(norm2_post_, ports_.d_output, "d_fed");
-    const Slot d_middle = norm2_.backward_compiled(feed_forward_.input_gradients_compiled(d_fed), ports_.d_output, hidden("d_middle"));
-    feed_forward_.weight_gradients_compiled();
+    const Slot d_middle = norm2_.backward_compiled(feed_backward_compiled(d_fed), ports_.d_output, hidden("d_middle"));
+    feed_weights_compiled();
     const std::vector<Slot> d_normed = attend_backward_compiled(after_backward(norm1_post_, d_middle, "d_attended_out"));
     norm1_.backward_compiled(d_normed, d_middle, ports_.d_input);
     projection_.weight_gradients_compiled();
@@ -105,23 +118,26 @@ class Block {
   void compiled_parallel() {
     const Slot normed = norm1_.forward_compiled(ports_.input, kNoSlot, kNoSlot);
     const Slot attended = attend_compiled(normed);
-    w_.elementwise("triton_poi_fused_add", ports_.output, {ports_.input, attended, feed_forward_.forward_compiled(normed)});
+    w_.elementwise("triton_poi_fused_add", ports_.output, {ports_.input, attended, feed_compiled(normed)});
     w_.layer.begin_backward();
-    std::vector<Slot> gradients = feed_forward_.input_gradients_compiled(ports_.d_output);
+    if (training_ == Training::none) return;
+    std::vector<Slot> gradients = feed_backward_compiled(ports_.d_output);
     const std::vector<Slot> of_attention = attend_backward_compiled(ports_.d_output);
     gradients.insert(gradients.end(), of_attention.begin(), of_attention.end());
     norm1_.backward_compiled(gradients, ports_.d_output, ports_.d_input);
-    feed_forward_.weight_gradients_compiled();
+    feed_weights_compiled();
     projection_.weight_gradients_compiled();
   }
 
   Ports finish() {
     ports_.parameter_gradients = w_.parameter_gradients();
+    ports_.inner_units = w_.inner_units();
     w_.layer.finish();
     return ports_;
   }
 
   Writer w_;
+  Training training_;
   BlockLayout layout_;
   Norm norm1_, norm1_post_, norm2_, norm2_post_;
   QkvProjection projection_;
@@ -136,9 +152,9 @@ class Block {
 
 }  // namespace
 
-Ports write_block(const StepSpec& spec, Layer& layer, std::int64_t window) {
+Ports write_block(const StepSpec& spec, Layer& layer, std::int64_t window, Training training) {
   if (spec.kernels.set == KernelSet::native) return write_native_block(spec, layer, window);
-  Block block(spec, layer, window);
+  Block block(spec, layer, window, training);
   return spec.kernels.set == KernelSet::pytorch_compile ? block.compiled() : block.eager();
 }
 

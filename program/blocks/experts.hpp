@@ -1,5 +1,6 @@
 // A mixture of experts as Hugging Face's Mixtral runs it eagerly (modeling_mixtral.py, MixtralSparseMoeBlock): a router, and then one expert after the other on the tokens that
-// are routed to it. The host must know how many these are before it can launch an expert's kernels. Routing is taken as even. docs/kernels.md.
+// are routed to it. The host must know how many these are before it can launch an expert's kernels: there torch.compile breaks the graph, so that every expert is a graph of
+// its own. Routing is taken as even. docs/kernels.md.
 #pragma once
 
 #include <vector>
@@ -19,6 +20,11 @@ class Experts {
   Slot forward(Slot x);
   Slot backward(Slot gradient);
 
+  // --- in graphs that break at every expert
+  Slot forward_compiled(Slot x);
+  /// Of the routed tokens and of the router's input, with the gradients of all weights.
+  std::vector<Slot> input_gradients_compiled(Slot gradient);
+
  private:
   struct Expert {
     std::string prefix;
@@ -32,6 +38,11 @@ class Experts {
   /// The gradient of the expert's tokens, scattered to all tokens.
   Slot backward_of(Expert& expert, Slot gradient);
   Slot routing_backward();
+  void route_compiled(Slot x);
+  void run_compiled(Expert& expert, Slot x, Slot sum);
+  Slot backward_of_compiled(Expert& expert, Slot gradient);
+  void weight_gradient_compiled(const Expert& expert, Slot gradient);
+  Slot routing_backward_compiled();
   Slot add_to(Slot sum, Slot gradient, const std::string& name);
   [[nodiscard]] Slot per_token(const std::string& name, std::int64_t elements, std::int64_t element) {
     return w_.activation("router." + name, w_.size.tokens * elements * element);

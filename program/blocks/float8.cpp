@@ -5,49 +5,82 @@
 
 namespace stepcast::program {
 
-bool Float8::delayed() const { return w_.spec.precision.matmul == Matmul::fp8_delayed; }
+Matmul Float8::recipe() const { return w_.spec.precision.matmul; }
 std::string Float8::input_key(const Linear& linear, Slot x) const { return compiled() ? std::to_string(x) : linear.name; }
 bool Float8::compiled() const { return w_.spec.kernels.set == KernelSet::pytorch_compile; }
 
-/// The scale of a tensor needs its largest element: a pass of its own, unless it comes from earlier steps or the kernel that wrote the tensor found it.
-Float8::Cast Float8::cast(const std::string& name, Slot of, std::int64_t elements, Layouts layouts, bool fused_maximum) {
-  const std::int64_t read = elements * w_.size.element;
-  if (!delayed() && !fused_maximum) w_.kernel("aten::amax " + name, w_.activation("amax8." + name, 4), {of}, {read, 4}, hw::MemoryClass::normalization);
+/// Blockwise: one for 128 elements of a row, of a weight one for 128 x 128; in fp32, beside the elements.
+std::int64_t Float8::scale_bytes(const Matrix& of) const {
+  constexpr std::int64_t kBlock = 128;
+  const auto blocks = [](std::int64_t n) { return (n + kBlock - 1) / kBlock; };
+  return recipe() == Matmul::fp8_blockwise ? 4 * (of.weight ? blocks(of.rows) : of.rows) * blocks(of.columns) : 0;
+}
+
+/// The scale of a tensor needs its largest element: a pass of its own, unless it comes from earlier steps or the kernel that wrote the tensor found it. Those of blocks
+/// are found in the tile that is cast.
+Float8::Cast Float8::cast(const std::string& name, const Matrix& of, Layouts layouts, bool fused_maximum) {
+  if (recipe() == Matmul::fp8_rowwise) return cast_rowwise(name, of, layouts);
+  const std::int64_t read = of.elements() * w_.size.element, written = of.elements() + scale_bytes(of);
+  if (!casts_once() && !fused_maximum) w_.kernel("aten::amax " + name, w_.activation("amax8." + name, 4), {of.slot}, {read, 4}, hw::MemoryClass::normalization);
   Cast cast;
   std::vector<Slot> results;
-  if (layouts != Layouts::transposed) results.push_back(cast.plain = w_.activation("f8." + name, elements));
-  if (layouts != Layouts::plain) results.push_back(cast.transposed = w_.activation("f8t." + name, elements));
-  const std::string op = (delayed() ? "cast_transpose " : compiled() ? "triton_poi_fused_to_float8 " : "to_float8 ") + name;
-  w_.kernel(op, results, {of}, {read, elements * static_cast<std::int64_t>(results.size())}, hw::MemoryClass::elementwise, 0);
+  if (layouts != Layouts::transposed) results.push_back(cast.plain = w_.activation("f8." + name, written));
+  if (layouts != Layouts::plain) results.push_back(cast.transposed = w_.activation("f8t." + name, written));
+  const char* op = recipe() == Matmul::fp8_delayed     ? "cast_transpose "
+                   : recipe() == Matmul::fp8_blockwise ? "quantize_blockwise "
+                   : compiled()                        ? "triton_poi_fused_to_float8 "
+                                                       : "to_float8 ";
+  w_.kernel(op + name, results, {of.slot}, {read, written * static_cast<std::int64_t>(results.size())}, hw::MemoryClass::elementwise, 0);
   return cast;
 }
 
+/// Each layout has scales of its own: along the rows, and for the products that sum over the rows along the columns.
+Float8::Cast Float8::cast_rowwise(const std::string& name, const Matrix& of, Layouts layouts) {
+  Cast cast;
+  if (layouts != Layouts::transposed) cast.plain = cast_along(name, "f8." + name, of, of.rows, compiled());
+  if (layouts != Layouts::plain) cast.transposed = cast_along(name + " columns", "f8t." + name, of, of.columns, false);
+  return cast;
+}
+
+/// A compiled graph finds a row's maximum and casts the row in one kernel. Maxima of columns are known only when all rows are read.
+Slot Float8::cast_along(const std::string& name, const std::string& result, const Matrix& of, std::int64_t scales, bool one_pass) {
+  const std::int64_t read = of.elements() * w_.size.element;
+  const Slot cast = w_.activation(result, of.elements());
+  const Slot maxima = w_.activation("amax8." + result, 4 * scales);
+  if (one_pass) {
+    w_.kernel("triton_red_fused_to_float8 " + name, {cast, maxima}, {of.slot}, {read, of.elements() + 4 * scales}, hw::MemoryClass::normalization, 0);
+    return cast;
+  }
+  w_.kernel((compiled() ? "triton_red_fused_amax " : "aten::amax ") + name, maxima, {of.slot}, {read, 4 * scales}, hw::MemoryClass::normalization);
+  return w_.kernel((compiled() ? "triton_poi_fused_to_float8 " : "to_float8 ") + name, cast, {of.slot, maxima}, {read + 4 * scales, of.elements()});
+}
+
 Slot Float8::weight(const Linear& linear) {
-  if (w_.spec.precision.fp8_all_gather) return w_.params;
-  const Cast made = cast(linear.name + ".weight", w_.params, linear.in * linear.out, delayed() ? Layouts::both : Layouts::plain, false);
+  if (w_.spec.precision.fp8_all_gather) return w_.parameter(linear.name + ".weight");
+  const Matrix of{w_.parameter(linear.name + ".weight"), linear.out, linear.in, true};
+  const Cast made = cast(linear.name + ".weight", of, casts_once() ? Layouts::both : Layouts::plain, false);
   weights_[linear.name] = made.transposed;
   return made.plain;
 }
 
 Slot Float8::transposed_weight(const Linear& linear) {
-  if (delayed()) return weights_.at(linear.name);
-  const std::int64_t elements = linear.in * linear.out;
-  if (!w_.spec.precision.fp8_all_gather) return cast("d_" + linear.name + ".weight", w_.params, elements, Layouts::transposed, false).transposed;
-  const Slot copy = w_.activation("f8t." + linear.name + ".weight", elements);
-  return w_.kernel("aten::copy float8 weight " + linear.op(), copy, {w_.params}, {elements, elements}, hw::MemoryClass::copy);
+  if (casts_once()) return weights_.at(linear.name);
+  const Matrix of{w_.parameter(linear.name + ".weight"), linear.out, linear.in, true};
+  if (!w_.spec.precision.fp8_all_gather) return cast("d_" + linear.name + ".weight", of, Layouts::transposed, false).transposed;
+  const Slot copy = w_.activation("f8t." + linear.name + ".weight", of.elements());
+  return w_.kernel("aten::copy float8 weight " + linear.op(), copy, {of.slot}, {of.elements(), of.elements()}, hw::MemoryClass::copy);
 }
 
 Slot Float8::forward(const Linear& linear, Slot x, Slot result) {
-  const std::int64_t elements = w_.rows(linear) * linear.in;
   Cast& x8 = inputs_[input_key(linear, x)];
-  if (x8.plain == kNoSlot) x8 = cast(linear.name + ".input", x, elements, delayed() ? Layouts::both : Layouts::plain, compiled());
-  if (delayed()) saved_inputs_[input_key(linear, x)] = x8;
+  if (x8.plain == kNoSlot) x8 = cast(linear.name + ".input", {x, w_.rows(linear), linear.in}, casts_once() ? Layouts::both : Layouts::plain, compiled());
+  if (casts_once()) saved_inputs_[input_key(linear, x)] = x8;
   return multiply("aten::_scaled_mm " + linear.op(), result, x8.plain, weight(linear), w_.rows(linear), linear.out, linear.in);
 }
 
 const Float8::Cast& Float8::gradient_of(const Linear& linear, Slot gradient) {
   Cast& made = gradients_[gradient];
-  if (made.plain == kNoSlot) made = cast("d_" + linear.name, gradient, w_.rows(linear) * linear.out, Layouts::both, compiled());
+  if (made.plain == kNoSlot) made = cast("d_" + linear.name, {gradient, w_.rows(linear), linear.out}, Layouts::both, compiled());
   return made;
 }
 
@@ -59,7 +92,7 @@ Slot Float8::input_gradient(const Linear& linear, Slot gradient, Slot result) {
 void Float8::weight_gradient(const Linear& linear, Slot gradient, Slot x, Slot result) {
   const Slot g8 = gradient_of(linear, gradient).transposed;
   Cast& x8 = saved_inputs_[input_key(linear, x)];
-  if (x8.transposed == kNoSlot) x8 = cast("saved." + linear.name + ".input", x, w_.rows(linear) * linear.in, Layouts::transposed, compiled());
+  if (x8.transposed == kNoSlot) x8 = cast("saved." + linear.name + ".input", {x, w_.rows(linear), linear.in}, Layouts::transposed, compiled());
   multiply("_scaled_mm backward weight " + linear.op(), result, g8, x8.transposed, linear.out, linear.in, w_.rows(linear));
 }
 

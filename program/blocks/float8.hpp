@@ -1,6 +1,7 @@
-// Linear layers in 8-bit floats: the tensors that are cast, with their scales, and the three products. Two recipes (spec.hpp, Matmul), docs/kernels.md, "fp8".
-// Tensorwise follows torchao's Float8Linear: input and weight are kept in 16 bits and cast again for the backward; delayed follows Transformer Engine's Linear: one pass
-// writes both layouts (Hopper's fp8 units take operands of one layout only), and what the backward multiplies is kept in 8 bits. Test: tests/unit/float8_test.cpp.
+// Linear layers in 8-bit floats: the tensors that are cast, with their scales, and the three products. Four recipes (spec.hpp, Matmul), docs/kernels.md, "fp8".
+// Tensorwise and rowwise follow torchao's Float8Linear: input and weight are kept in 16 bits and cast again for the backward, rowwise along the other dimension; delayed and
+// blockwise follow Transformer Engine's Linear: one pass writes both layouts (Hopper's fp8 units take operands of one layout only), and what the backward multiplies is kept
+// in 8 bits. Test: tests/unit/float8_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "program/blocks/layer.hpp"
+#include "program/spec.hpp"
 
 namespace stepcast::program {
 
@@ -28,20 +30,32 @@ class Float8 {
     Slot plain = kNoSlot, transposed = kNoSlot;
   };
   enum class Layouts : std::uint8_t { plain, transposed, both };
-  Cast cast(const std::string& name, Slot of, std::int64_t elements, Layouts layouts, bool fused_maximum);
+  /// What is cast. `weight`: blockwise, its blocks are square.
+  struct Matrix {
+    Slot slot;
+    std::int64_t rows, columns;
+    bool weight = false;
+    [[nodiscard]] std::int64_t elements() const { return rows * columns; }
+  };
+  Cast cast(const std::string& name, const Matrix& of, Layouts layouts, bool fused_maximum);
+  Cast cast_rowwise(const std::string& name, const Matrix& of, Layouts layouts);
+  Slot cast_along(const std::string& name, const std::string& result, const Matrix& of, std::int64_t scales, bool one_pass);
+  [[nodiscard]] std::int64_t scale_bytes(const Matrix& of) const;
   Slot weight(const Linear& linear);
   Slot transposed_weight(const Linear& linear);
   const Cast& gradient_of(const Linear& linear, Slot gradient);
   Slot multiply(const std::string& op, Slot result, Slot a, Slot b, std::int64_t m, std::int64_t n, std::int64_t k);
   /// A compiled graph casts a tensor once, for all layers that read it; eager layers cast it each for itself.
   [[nodiscard]] std::string input_key(const Linear& linear, Slot x) const;
-  [[nodiscard]] bool delayed() const;
+  [[nodiscard]] Matmul recipe() const;
+  /// One pass writes both layouts, which are kept for the backward.
+  [[nodiscard]] bool casts_once() const { return recipe() == Matmul::fp8_delayed || recipe() == Matmul::fp8_blockwise; }
   [[nodiscard]] bool compiled() const;
 
   Writer& w_;
   std::map<std::string, Cast> inputs_, saved_inputs_;  // by input_key
   std::map<Slot, Cast> gradients_;
-  std::map<std::string, Slot> weights_;  // delayed: transposed, kept from the forward
+  std::map<std::string, Slot> weights_;  // where casts are made once: transposed, kept from the forward
 };
 
 }  // namespace stepcast::program

@@ -146,7 +146,7 @@ void embedding_backward(Writer& w, Slot table_gradient, Slot gradient, Slot ids)
 
 Ports write_head(const StepSpec& spec, Layer& layer) {
   if (spec.kernels.set == KernelSet::native) return write_native_head(spec, layer);
-  Writer w(spec, layer);
+  Writer w(spec, layer, spec.model.frozen_head);
   Norm norm(w, "norm");
   LossKernels loss(w);
   Ports ports;
@@ -242,7 +242,7 @@ void positions_backward(Writer& w, Slot d_output, std::int64_t position_bytes) {
 
 Ports write_embedding(const StepSpec& spec, Layer& layer) {
   if (spec.kernels.set == KernelSet::native) return write_native_embedding(spec, layer);
-  Writer w(spec, layer);
+  Writer w(spec, layer, spec.model.frozen_embedding);
   const std::int64_t token_bytes = w.size.tokens * w.size.hidden * w.size.element, position_bytes = w.size.seq_len * w.size.hidden * w.size.element;
   Ports ports;
   ports.params = w.params;

@@ -135,13 +135,16 @@ std::vector<std::size_t> Layer::recomputed_launches() const {
   return result;
 }
 
+bool Layer::stored(Slot slot) const { return mode_.keeps_unread && tensors_[slot].kept; }
+
 /// What a dropping forward must leave behind: saved tensors that are not dropped, and what the recomputation reads without writing it first.
 void Layer::find_survivors() {
   const std::vector<Uses> again = uses(recomputed_);
   survives_.assign(tensors_.size(), false);
   for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
     const bool rebuilt = again[slot].first_write >= 0 && again[slot].first_write == forward_uses_[slot].first_write;
-    survives_[slot] = taken_here(slot) && tensors_[slot].lives == Lives::here && ((saved(slot) && !dropped(slot)) || (again[slot].last_use >= 0 && !rebuilt));
+    survives_[slot] =
+        taken_here(slot) && tensors_[slot].lives == Lives::here && ((saved(slot) && !dropped(slot)) || (again[slot].last_use >= 0 && !rebuilt) || stored(slot));
     if (mode_.recompute && survives_[slot] && rebuilt) throw std::logic_error("layer '" + name_ + "' recomputes '" + tensors_[slot].name + "', which it has");
   }
 }
@@ -196,6 +199,10 @@ Layer::Backward Layer::plan_backward(bool drops) const {
       [&](Slot slot) { return (tensors_[slot].lives == Lives::here || tensors_[slot].lives == Lives::input) && !held(slot); });
   for (Slot slot = 0; slot < static_cast<Slot>(tensors_.size()); ++slot) {
     if (held(slot)) result.plan.push_back({Action::Kind::free, slot});
+  }
+  const std::vector<Uses> again = uses(recomputed_);
+  for (Slot slot = 0; drops && slot < static_cast<Slot>(tensors_.size()); ++slot) {
+    if (stored(slot) && survives_[slot] && again[slot].last_use < 0 && backward_uses_[slot].last_use < 0) result.plan.push_back({Action::Kind::free, slot});
   }
   if (drops && whole_forward_recomputed()) free_inputs(result.plan, result.plan.size());
   if (drops && !whole_forward_recomputed()) result.recompute_at = begin_of(recompute_before_, result.plan);

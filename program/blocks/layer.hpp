@@ -36,6 +36,8 @@ struct Tensor {
 struct LayerMode {
   hw::HostWork forward = hw::HostWork::op_forward, backward = hw::HostWork::op_backward;  // of each launch
   bool recompute = false;  // activation checkpointing: of the whole forward, unless a part of it is marked
+  bool keeps_unread =
+      false;               // what is chosen to be kept stays until the backward is over, read or not: eager selective checkpointing stores it by the op's name
   bool early_stop = true;  // recomputation ends with the last tensor that the backward needs
   bool reentrant = false;  // the recomputed output and its gradient are variables of checkpointing's own backward, which holds them until it returns
 };
@@ -138,6 +140,7 @@ class Layer {
   [[nodiscard]] std::vector<std::size_t> range(std::size_t begin, std::size_t end) const;
   [[nodiscard]] std::vector<Uses> uses(std::span<const std::size_t> launches) const;
   [[nodiscard]] bool dropped(Slot slot) const;
+  [[nodiscard]] bool stored(Slot slot) const;
   [[nodiscard]] std::vector<std::size_t> recomputed_launches() const;
   void find_survivors();
   template <typename Alloc, typename Free>

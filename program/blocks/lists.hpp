@@ -18,11 +18,18 @@ struct Ports {
   Slot tied_gradient = kNoSlot;                // embedding with tied weights: the head's weight gradient, to which its own is added
   Slot labels = kNoSlot, metrics = kNoSlot;    // native head: the input that holds the labels, and where the loss is noted
   std::vector<Slot> parameter_gradients;
-  std::vector<NamedSlot> parameters;  // native kernels: each with a place of its own
+  std::vector<NamedSlot> parameters;   // native kernels: each with a place of its own
+  std::vector<NamedSlot> inner_units;  // block: what units inside of it hold
 };
 
+/// What the backward does in a block: everything, input gradients alone (frozen parameters), or nothing (no gradient passes through).
+enum class Training : std::uint8_t { all, inputs_only, none };
+inline Training training_of(const ModelShape& model, std::int64_t block) {
+  return block < blocks_without_backward(model) ? Training::none : block < model.frozen_blocks ? Training::inputs_only : Training::all;
+}
+
 /// Each finishes the layer. The head's weight gradient is called "head.weight", tied or not. `window`: of the block's attention, as window_of gives it.
-Ports write_block(const StepSpec& spec, Layer& layer, std::int64_t window = 0);
+Ports write_block(const StepSpec& spec, Layer& layer, std::int64_t window = 0, Training training = Training::all);
 Ports write_head(const StepSpec& spec, Layer& layer);
 Ports write_embedding(const StepSpec& spec, Layer& layer);
 /// Metrics of a micro-batch, a list without a backward. Returns the logits, which live elsewhere.

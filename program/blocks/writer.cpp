@@ -78,10 +78,15 @@ Slot Writer::gemm_of(hw::Dtype dtype, std::string_view op, Slot result, Slots re
 }
 
 Slot Writer::parameter(const std::string& name) {
-  if (spec.kernels.set != KernelSet::native) return params;
-  const auto known = std::find_if(parameters_.begin(), parameters_.end(), [&](const NamedSlot& entry) { return entry.name == name; });
-  if (known != parameters_.end()) return known->slot;
-  return parameters_.emplace_back(NamedSlot{name, layer.tensor("param." + name, 0, Owner::all_gather, Lives::outside)}).slot;
+  if (spec.kernels.set == KernelSet::native) return named(parameters_, "param.", name);
+  const InnerUnit* unit = inner_unit_of(wrapping_, name);
+  return unit && unit != inner_unit_of(wrapping_, "norm1.weight") ? named(inner_units_, "params.", unit->name) : params;
+}
+
+Slot Writer::named(std::vector<NamedSlot>& slots, const std::string& prefix, const std::string& name) {
+  const auto known = std::find_if(slots.begin(), slots.end(), [&](const NamedSlot& entry) { return entry.name == name; });
+  if (known != slots.end()) return known->slot;
+  return slots.emplace_back(NamedSlot{name, layer.tensor(prefix + name, 0, Owner::all_gather, Lives::outside)}).slot;
 }
 
 Layer::SlotPart Writer::part(Slot slot, std::int64_t begin) const {

@@ -12,6 +12,7 @@
 #include "program/blocks/float8.hpp"
 #include "program/blocks/layer.hpp"
 #include "program/spec.hpp"
+#include "program/wrapping.hpp"
 
 namespace stepcast::program {
 
@@ -52,21 +53,30 @@ class Writer {
 
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
-  Writer(const StepSpec& step, Layer& list) : spec(step), size(step), layer(list), params(list.tensor("params", 0, Owner::all_gather, Lives::outside)) {}
+  /// `frozen_part`: the layer's parameters are not trained.
+  Writer(const StepSpec& step, Layer& list, bool frozen_part = false)
+      : spec(step),
+        size(step),
+        layer(list),
+        params(list.tensor("params", 0, Owner::all_gather, Lives::outside)),
+        wrapping_(wrapping_of(step)),
+        frozen_part_(frozen_part) {}
 
   // --- tensors
   Slot activation(std::string name, std::int64_t bytes) { return layer.tensor(std::move(name), bytes); }
   /// T x width elements of the compute type.
   Slot tokens_by(std::string name, std::int64_t width) { return rows_by(std::move(name), size.tokens, width); }
   Slot rows_by(std::string name, std::int64_t rows, std::int64_t width) { return activation(std::move(name), rows * width * size.element); }
-  /// Adapters alone are trained: the model's own parameters have no gradients.
-  [[nodiscard]] bool frozen() const { return spec.model.lora_rank > 0; }
+  /// The layer's own parameters have no gradients: it is frozen, or adapters alone are trained.
+  [[nodiscard]] bool frozen() const { return frozen_part_ || spec.model.lora_rank > 0; }
   /// The gradient of a parameter, in the compute type; kept for the gradient concat. The same tensor for the same name.
   Slot parameter_gradient(const std::string& parameter, std::int64_t elements);
   [[nodiscard]] std::vector<Slot> parameter_gradients() const;
-  /// What kernels read a parameter from. Native kernels read each from its own place; for the others one tensor stands for all of a layer's.
+  /// What kernels read a parameter from. Native kernels read each from its own place; for the others one tensor stands for all of a layer's, or of a unit's inside a block.
   Slot parameter(const std::string& name);
   [[nodiscard]] const std::vector<NamedSlot>& parameters() const { return parameters_; }
+  /// Of units inside a block, by the name of the unit.
+  [[nodiscard]] const std::vector<NamedSlot>& inner_units() const { return inner_units_; }
 
   // --- what native kernels compute on: a whole tensor of the compute type, or of the type of sums and statistics
   [[nodiscard]] Layer::SlotPart part(Slot slot, std::int64_t begin = 0) const;
@@ -114,7 +124,10 @@ class Writer {
   void input_gradient(const Linear& linear, Slot gradient, Slot result, bool accumulate);
   Adapter adapter_{*this};
   std::vector<std::pair<std::string, Slot>> gradients_;
-  std::vector<NamedSlot> parameters_;
+  Slot named(std::vector<NamedSlot>& slots, const std::string& prefix, const std::string& name);
+  std::vector<NamedSlot> parameters_, inner_units_;
+  Wrapping wrapping_;
+  bool frozen_part_;
   int linears_ = 0;
 };
 

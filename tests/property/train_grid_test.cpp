@@ -65,11 +65,11 @@ const Option kOptions[] = {
        s.batch.grad_accum = v == 0 ? 1 : 2;
        s.policy.no_sync = v == 2;
      }},
-    {"wrap", 5,
+    {"wrap", 7,
      [](StepSpec& s, int v) {
-       s.policy.wrap = static_cast<Wrap>(std::min(v, 3));
-       if (v == 4) s.policy.wrap = Wrap::blocks, s.policy.blocks_per_unit = 2;
-       s.policy.min_unit_parameters = 10'000;
+       s.policy.wrap = static_cast<Wrap>(v < 6 ? v : 0);
+       if (v == 6) s.policy.blocks_per_unit = 2;
+       s.policy.min_unit_parameters = 1'000;
      }},
     {"release", 3, [](StepSpec& s, int v) { s.policy.release = kReleases[static_cast<std::size_t>(v)]; }},
     {"recompute", 4, [](StepSpec& s, int v) { s.recompute.mode = static_cast<RecomputeMode>(v); }},

@@ -123,6 +123,57 @@ TEST_CASE("DDP all-reduces the adapters") {
   CHECK(bytes == 4 * trained_parameters(spec.model));
 }
 
+std::int64_t allocated(const Program& p, const char* label) {
+  for (const BufferEntry& buffer : p.buffers) {
+    if (buffer.label == label) return buffer.bytes;
+  }
+  return 0;
+}
+
+TEST_CASE("ZeRO-1 and 2: the flat parameters are the adapters; what is frozen lies beside them, whole on every rank") {
+  for (const Framework framework : {Framework::zero1, Framework::zero2}) {
+    const StepSpec spec = llama(framework);
+    const Program p = build_program(spec, 2);
+    CHECK(check(p).empty());
+    const std::int64_t adapters = trained_parameters(spec.model), all = parameters(spec.model);
+    CHECK(allocated(p, "bit16_parameters") == 2 * adapters);
+    CHECK(allocated(p, "frozen_parameters") == 2 * (all - adapters));
+    CHECK(allocated(p, "partition.master") == 4 * adapters / 32);
+    std::int64_t reduced = 0;
+    for (const Op& op : p.slice(p.steps[1])) {
+      if (op.kind == OpKind::collective && p.collectives[op.id].label == "all_reduce bucket") reduced += p.collectives[op.id].shape.bytes;
+    }
+    CHECK(reduced == 2 * adapters);
+  }
+}
+
+TEST_CASE("ZeRO-3 partitions everything, and has gradients and state of the adapters alone; the embedding is not gathered in the backward") {
+  const StepSpec spec = llama(Framework::zero3);
+  const Program p = build_program(spec, 2);
+  CHECK(check(p).empty());
+  const std::int64_t adapters = trained_parameters(spec.model);
+  CHECK(allocated(p, "bit16_partition") == 2 * parameters(spec.model) / 32);
+  CHECK(allocated(p, "gradient_partition") == 2 * adapters / 32);
+  CHECK(allocated(p, "partition.exp_avg") == 4 * adapters / 32);
+}
+
+TEST_CASE("offloaded: every shard is fetched, the adapters' gradients alone are sent") {
+  StepSpec spec = llama(Framework::fsdp2);
+  spec.policy.cpu_offload = CpuOffload::parameters;
+  const Program p = build_program(spec, 2);
+  CHECK(check(p).empty());
+  std::int64_t fetched = 0, sent = 0;
+  for (const Op& op : p.slice(p.steps[1])) {
+    if (op.kind != OpKind::launch) continue;
+    const hw::KernelShape& shape = p.kernels[op.id].shape;
+    if (shape.kind == hw::KernelKind::copy_to_device && op.stream == Stream::copy_in) fetched += shape.write_bytes;
+    if (shape.kind == hw::KernelKind::copy_to_host) sent += shape.read_bytes;
+  }
+  const std::int64_t adapters = 2 * 8 * (4096 + 4096) + 2 * 24 * 4096 /* rows of padding */;
+  CHECK(sent == 2 * 4 * adapters / 32);
+  CHECK(fetched > 50 * sent);
+}
+
 TEST_CASE("where adapters are not known") {
   const auto key = [](auto change) {
     StepSpec spec = llama(Framework::fsdp2);
@@ -131,7 +182,7 @@ TEST_CASE("where adapters are not known") {
     return std::string(broken ? broken->key : "");
   };
   CHECK(key([](StepSpec&) {}).empty());
-  CHECK(key([](StepSpec& s) { s.policy.framework = Framework::zero3; }) == "/model/lora_rank");
+  CHECK(key([](StepSpec& s) { s.policy.framework = Framework::zero3; }).empty());
   CHECK(key([](StepSpec& s) { s.policy.framework = Framework::fsdp1; }) == "/model/lora_rank");
   CHECK(key([](StepSpec& s) { s.precision.matmul = Matmul::fp8_tensorwise; }) == "/model/lora_rank");
   CHECK(key([](StepSpec& s) { s.model.lora_rank = 0, s.model.lora_targets = LoraTargets::attention; }) == "/model/lora_targets");

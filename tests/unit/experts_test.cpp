@@ -56,6 +56,26 @@ TEST_CASE("a Mixtral block: 142 kernels forward, 304 backward") {
   CHECK(t.backward.gemm_flops == 2 * t.forward.gemm_flops);
 }
 
+TEST_CASE("compiled: the graph breaks at every expert, and what lies between two breaks is fused") {
+  StepSpec spec = test::two_blocks(test::mixtral_8x7b());
+  spec.kernels.set = KernelSet::pytorch_compile;
+  const test::BlockTally t = test::tally(spec);
+  StepSpec dense = test::two_blocks(test::llama3_8b());
+  dense.kernels.set = KernelSet::pytorch_compile;
+  const test::BlockTally d = test::tally(dense);
+  // Llama-3's without its 4 of the feed-forward; router: GEMM, softmax, top-k of 2, weights, mask; zeros; per expert: non-zeros of 3, gather, 4 of the feed-forward, addition.
+  CHECK(t.forward.kernels() == d.forward.kernels() - 4 + 6 + 1 + 8 * 9);
+  CHECK(t.forward.host_waits == 8);
+  // per expert: 3 of the weights, gather, 7 of the feed-forward, zeros and scatter; 7 additions of weight gradients and 7 of tokens; router: zeros, scatter, softmax, 2 GEMMs.
+  CHECK(t.backward.kernels() == d.backward.kernels() - 7 + 8 * 13 + 14 + 5);
+  CHECK(t.backward.gemms == 2 * t.forward.gemms);
+  const test::BlockTally eager = test::tally(test::two_blocks(test::mixtral_8x7b()));
+  CHECK(t.forward.gemm_flops == eager.forward.gemm_flops);
+  CHECK(t.forward.bytes < 0.5 * eager.forward.bytes);
+  // gate and up of each routed token (4 f), its product (2 f), input and output (4 h), in place of gate, silu, up and product
+  CHECK(test::saved_per_token(spec, 1) < 0.8 * test::saved_per_token(test::two_blocks(test::mixtral_8x7b()), 1));
+}
+
 TEST_CASE("the host waits for each expert's number of tokens, again when the block is recomputed") {
   StepSpec spec = test::two_blocks(test::mixtral_8x7b());
   CHECK(test::tally(spec).forward.host_waits == 8);
@@ -82,6 +102,7 @@ TEST_CASE("all frameworks and recomputation modes") {
       spec.recompute.mode = mode;
       spec.recompute.ops = RecomputeOps::all_but_matmul;
       spec.batch = {.micro_batch = 2, .grad_accum = 2, .seq_len = 128};
+      if (mode != RecomputeMode::every_k) spec.kernels.set = KernelSet::pytorch_compile;
       const auto findings = check(build_program(spec, 3));
       CHECK_MESSAGE(findings.empty(), findings.front().text);
     }

@@ -80,6 +80,36 @@ TEST_CASE("delayed: one pass writes both layouts, and the backward finds them in
   CHECK(saved == doctest::Approx(-2 * (2 * kHidden + kFfn) + (6 * kHidden + kFfn) + kWeights / kTokens).epsilon(1e-6));
 }
 
+TEST_CASE("rowwise, compiled: a row's scale rides in its cast; along the columns maxima take a pass of their own") {
+  const StepSpec spec = llama(KernelSet::pytorch_compile, Matmul::fp8_rowwise);
+  const BlockTally t = more(spec);
+  // 4 inputs (q, k and v share one, gate and up another) and 7 weights, one kernel each: 2 + 1 bytes and 4 of each row's scale
+  CHECK(t.forward.launches == 4 + 7);
+  CHECK(t.forward.bytes == doctest::Approx(3 * (3 * kTh + kTf + kWeights) + 4 * (4 * kTokens + 5 * kHidden + 2 * kFfn)).epsilon(1e-6));
+  // gradients of 7 layers: rows (1 kernel) and columns (2); inputs and weights along the columns (2 each), which read twice
+  CHECK(t.backward.launches == 7 * 3 + 4 * 2 + 7 * 2);
+  CHECK(t.backward.bytes == doctest::Approx((3 + 5) * (5 * kTh + 2 * kTf) + 5 * (3 * kTh + kTf) + 5 * kWeights).epsilon(2e-3));
+  CHECK(saved_per_token(spec, 1) == doctest::Approx(saved_per_token(llama(KernelSet::pytorch_compile, Matmul::param), 1)));
+}
+
+TEST_CASE("rowwise, eager: a maximum and a cast for each, as for one scale") {
+  const BlockTally t = more(llama(KernelSet::pytorch_eager, Matmul::fp8_rowwise));
+  CHECK(t.forward.launches == 7 * 4);
+  CHECK(t.backward.launches == 7 * 4 + 7 * 2 + 7 * 2);
+}
+
+TEST_CASE("blockwise: one pass for both layouts with a scale for 128 elements, of a weight for 128 x 128; 8 bits are kept") {
+  const BlockTally t = more(llama(KernelSet::pytorch_eager, Matmul::fp8_blockwise));
+  CHECK(t.forward.launches == 14);
+  const double inputs = 6 * kTh + kTf;
+  CHECK(t.forward.bytes == doctest::Approx(4 * (inputs + kWeights) + 2 * 4 * (inputs / 128 + kWeights / (128 * 128))).epsilon(1e-6));
+  CHECK(t.backward.launches == 7);
+  StepSpec odd = llama(KernelSet::pytorch_eager, Matmul::fp8_blockwise);
+  odd.batch.seq_len = 4096 + 16;
+  REQUIRE(broken_rule(odd));
+  CHECK(broken_rule(odd)->key == "/precision/matmul");
+}
+
 TEST_CASE("the head multiplies in 16 bits; tf32 takes every product") {
   // 7 layers forward, 14 products backward, two blocks; the head's three
   const auto fp8 = products(llama(KernelSet::pytorch_eager, Matmul::fp8_tensorwise));

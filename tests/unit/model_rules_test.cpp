@@ -28,7 +28,10 @@ TEST_CASE("experts") {
   spec.model.active_experts = 8;
   CHECK(key(spec) == "");
   spec.kernels.set = KernelSet::pytorch_compile;
+  CHECK(key(spec) == "");
+  spec.model.layout = BlockLayout::parallel;
   CHECK(key(spec) == "/kernels/set");
+  spec.model.layout = BlockLayout::sequential;
   spec.kernels.set = KernelSet::pytorch_eager;
   spec.model.fused_gate_up = true;
   CHECK(key(spec) == "/model/fused_gate_up");

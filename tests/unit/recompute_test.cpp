@@ -92,10 +92,10 @@ TEST_CASE("all but attention: the output of fused attention and its row statisti
   expect_clean(spec);
 }
 
-TEST_CASE("all but matrix products: outputs of the GEMMs that anything needs again stay, pointwise kernels run again") {
+TEST_CASE("all but matrix products: outputs of all GEMMs stay, pointwise kernels run again") {
   const StepSpec spec = per_op(RecomputeOps::all_but_matmul);
-  // Per token: q, k, v, the attention's output and out 2 h each, 4 a log-sum-exp, gate and up 2 f each; down is needed by nothing.
-  const std::int64_t kept = 5 * 2 * kTh + 4 * kTokens * kHeads + 2 * 2 * kTokens * kFfn;
+  // Per token: q, k, v, the attention's output, out and down 2 h each, 4 a log-sum-exp, gate and up 2 f each. Nothing needs down again.
+  const std::int64_t kept = 6 * 2 * kTh + 4 * kTokens * kHeads + 2 * 2 * kTokens * kFfn;
   CHECK(activations_after_forward(spec) == activations_after_forward(spec_of(RecomputeMode::full)) + 4 * kept);
   const auto again = recomputed(spec);
   for (const char* op :
@@ -106,14 +106,18 @@ TEST_CASE("all but matrix products: outputs of the GEMMs that anything needs aga
   expect_clean(spec);
 }
 
-TEST_CASE("all but every second matrix product: of seven the first, third and fifth stay; the seventh is needed by nothing") {
+TEST_CASE(
+    "all but every second matrix product: of seven the first, third, fifth and seventh stay, though nothing needs the seventh; a compiled graph drops it") {
   const StepSpec spec = per_op(RecomputeOps::all_but_every_second_matmul);
-  // Per token: q, v and the attention's output 2 h each, 4 a log-sum-exp, gate 2 f.
-  const std::int64_t kept = 3 * 2 * kTh + 4 * kTokens * kHeads + 2 * kTokens * kFfn;
+  // Per token: q, v, the attention's output and down 2 h each, 4 a log-sum-exp, gate 2 f.
+  const std::int64_t kept = 4 * 2 * kTh + 4 * kTokens * kHeads + 2 * kTokens * kFfn;
   CHECK(activations_after_forward(spec) == activations_after_forward(spec_of(RecomputeMode::full)) + 4 * kept);
   const auto again = recomputed(spec);
   for (const char* op : {"aten::mm q", "aten::mm v", "aten::mm gate", "aten::mm down", "scaled_dot_product_attention"}) CHECK(count(again, op) == 0);
   for (const char* op : {"aten::mm k", "aten::mm out", "aten::mm up"}) CHECK(count(again, op) == 4);
+  StepSpec compiled = spec, compiled_full = spec_of(RecomputeMode::full);
+  compiled.kernels.set = compiled_full.kernels.set = KernelSet::pytorch_compile;
+  CHECK(activations_after_forward(compiled) == activations_after_forward(compiled_full) + 4 * (kept - 2 * kTh));
   expect_clean(spec);
 }
 

@@ -65,6 +65,7 @@ TEST_CASE("every spelling is on the page") {
   check_spellings(section(text, "policy"), kWraps);
   check_spellings(section(text, "policy"), kReleases);
   check_spellings(section(text, "precision"), kDtypes);
+  check_spellings(section(text, "precision"), kMatmuls);
   check_spellings(section(text, "recompute"), kRecomputeModes);
   check_spellings(section(text, "recompute"), kRecomputeOps);
   check_spellings(section(text, "recompute"), kNestings);

@@ -1,10 +1,14 @@
-// Which modules are FSDP units: order of gathers and reductions for units of embedding and head, for the whole model as one unit, and for units by size.
+// Which modules are FSDP units: order of gathers and reductions for units of embedding and head, for the whole model as one unit, for units inside blocks, and units by size.
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "hw_models/input_error.hpp"
 #include "program/build.hpp"
 #include "program/check.hpp"
 #include "program/units.hpp"
+#include "program/validate.hpp"
 #include "tests/support/schedule.hpp"
 #include "tests/support/specs.hpp"
 
@@ -49,31 +53,114 @@ TEST_CASE("the whole model as one unit: one gather at the start, one reduction a
   CHECK(units[0].parameters == parameters(spec.model));
 }
 
-TEST_CASE("by size: blocks of 202,383,360 parameters joined until a unit has enough") {
-  StepSpec spec = wrapped(Wrap::size_based, 10);
-  const auto sizes = [&](std::int64_t least) {
-    spec.policy.min_unit_parameters = least;
-    Builder builder;
-    std::vector<std::int64_t> result;
-    for (const Unit& unit : make_units(spec, builder)) result.push_back(unit.block_count);
-    return result;
-  };
-  CHECK(sizes(100'000'000) == std::vector<std::int64_t>{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0});
-  CHECK(sizes(202'383'360).size() == 11);
-  CHECK(sizes(202'383'361) == std::vector<std::int64_t>{2, 2, 2, 2, 2, 0});
-  CHECK(sizes(800'000'000) == std::vector<std::int64_t>{4, 4, 2, 0});
-  CHECK(sizes(std::int64_t{1} << 49) == std::vector<std::int64_t>{10, 0});
+/// "name: elements" of each unit, blocks' inner ones of the first block alone.
+std::vector<std::pair<std::string, std::int64_t>> units_by_size(const ModelShape& model, std::int64_t least) {
+  StepSpec spec = test::reference_step(model);
+  spec.model.layers = 2;
+  spec.policy.wrap = Wrap::size_based;
+  spec.policy.min_unit_parameters = least;
+  Builder builder;
+  std::vector<std::pair<std::string, std::int64_t>> result;
+  for (const Unit& unit : make_units(spec, builder)) {
+    if (!unit.name.starts_with("b1")) result.emplace_back(unit.name, unit.parameters);
+  }
+  return result;
+}
+
+TEST_CASE("by size, as PyTorch walks: into what is large enough, wrapping what still is once its children are") {
+  using Units = std::vector<std::pair<std::string, std::int64_t>>;
+  constexpr std::int64_t h = 4096, f = 11008, ends = 32000 * h;
+  // Llama-2-7B with the default of 100 million: attention (67 million) is too small for itself, and so is the block without its feed-forward
+  CHECK(units_by_size(test::llama2_7b(), 100'000'000) ==
+        Units{{"embedding", ends}, {"b0.feed_forward", 3 * h * f}, {"head", ends + h}, {"root", 2 * (4 * h * h + 2 * h)}});
+  CHECK(units_by_size(test::llama2_7b(), 60'000'000) ==
+        Units{{"embedding", ends}, {"b0.attention", 4 * h * h}, {"b0.feed_forward", 3 * h * f}, {"head", ends + h}, {"root", 2 * 2 * h}});
+  // Each linear layer; the norms, with 8192 elements, stay
+  CHECK(units_by_size(test::llama2_7b(), 10'000'000).size() == 1 + 7 + 2);
+  // Both parts too small, the block not: the block
+  CHECK(units_by_size(test::llama2_7b(), 150'000'000) == Units{{"b0", 4 * h * h + 3 * h * f + 2 * h}, {"root", 2 * ends + h}});
+  // Attention and down are too small, the block without gate and up is not
+  ModelShape fused = test::llama2_7b();
+  fused.fused_gate_up = true;
+  CHECK(units_by_size(fused, 80'000'000) == Units{{"embedding", ends}, {"b0.gate_up", 2 * h * f}, {"b0.block", 4 * h * h + h * f + 2 * h}, {"head", ends + h}});
+  // Nothing is large enough
+  CHECK(units_by_size(test::llama2_7b(), 300'000'000).size() == 1);
+  // 70B: gate, up and down for themselves; q and out of 67 million together with k and v
+  ModelShape large = test::llama3_8b();
+  large.hidden = 8192, large.heads = 64, large.ffn = 28672;
+  const Units units = units_by_size(large, 100'000'000);
+  REQUIRE(units.size() == 1 + 4 + 2);
+  CHECK(units[1] == Units::value_type{"b0.attention", 2 * 8192 * 8192 + 2 * 8192 * 1024});
+  CHECK(units[2] == Units::value_type{"b0.gate", 8192 * 28672});
+}
+
+StepSpec inside(Framework framework, Wrap wrap) {
+  StepSpec spec = test::reference_step();
+  spec.model.layers = 2;
+  spec.policy.framework = framework;
+  spec.policy.wrap = wrap;
+  return spec;
+}
+
+Words gathers_and_reductions(const StepSpec& spec) {
+  const Program p = build_program(spec, 2);
+  Words result;
+  for (const Op& op : p.slice(p.steps[1])) {
+    if (op.kind != OpKind::collective || p.collectives[op.id].shape.kind == hw::CollectiveKind::all_reduce) continue;
+    const std::string& buffer = p.buffers[p.operands_of(op).back().buffer].label;
+    const bool gather = p.collectives[op.id].shape.kind == hw::CollectiveKind::all_gather;
+    result.push_back((gather ? "AG " : "RS ") + buffer.substr(0, buffer.rfind('.')));
+  }
+  return result;
+}
+
+TEST_CASE("attention and feed-forward as units: gathered and reduced one by one, the norms with the root") {
+  const Words expected{"AG root", "AG b0.attention", "AG b0.feed_forward", "AG b1.attention", "AG b1.feed_forward",
+                       // backward: each prefetches the one before
+                       "AG b1.feed_forward", "AG b1.attention", "RS b1.feed_forward", "AG b0.feed_forward", "RS b1.attention", "AG b0.attention",
+                       "RS b0.feed_forward", "RS b0.attention", "RS root"};
+  CHECK(gathers_and_reductions(inside(Framework::fsdp1, Wrap::attention_and_ffn)) == expected);
+  CHECK(gathers_and_reductions(inside(Framework::fsdp2, Wrap::attention_and_ffn)) == expected);
+}
+
+TEST_CASE("linear layers as units: seven a block; each is gathered before its own kernel and given back behind it") {
+  const StepSpec spec = inside(Framework::fsdp2, Wrap::linears);
+  const Words words = gathers_and_reductions(spec);
+  CHECK(std::count_if(words.begin(), words.end(), [](const std::string& w) { return w.starts_with("AG"); }) == 1 + 2 * 14);
+  CHECK(std::count_if(words.begin(), words.end(), [](const std::string& w) { return w.starts_with("RS"); }) == 1 + 14);
+  CHECK(Words(words.begin(), words.begin() + 8) == Words{"AG root", "AG b0.q", "AG b0.k", "AG b0.v", "AG b0.out", "AG b0.gate", "AG b0.up", "AG b0.down"});
 }
 
 TEST_CASE("each way of wrapping is proven clean kernel by kernel") {
-  for (const Wrap wrap : {Wrap::embedding_and_head, Wrap::model, Wrap::size_based}) {
-    StepSpec spec = test::reference_step();
-    spec.model.layers = 3;
-    spec.policy.wrap = wrap;
-    spec.policy.min_unit_parameters = 300'000'000;
-    const auto findings = check(build_program(spec, 3));
-    CHECK_MESSAGE(findings.empty(), (findings.empty() ? "" : findings.front().text));
+  for (const Framework framework : {Framework::fsdp1, Framework::fsdp2}) {
+    for (const Wrap wrap : {Wrap::embedding_and_head, Wrap::model, Wrap::size_based, Wrap::attention_and_ffn, Wrap::linears}) {
+      for (const std::int64_t least : {100'000'000, 10'000'000}) {
+        for (const bool experts : {false, true}) {
+          StepSpec spec = inside(framework, wrap);
+          spec.policy.min_unit_parameters = least;
+          if (experts) spec.model = test::mixtral_8x7b(), spec.model.layers = 2;
+          spec.batch.grad_accum = 2;
+          spec.policy.no_sync = least > 50'000'000;
+          const auto findings = check(build_program(spec, 3));
+          CHECK_MESSAGE(findings.empty(), (findings.empty() ? "" : findings.front().text));
+        }
+      }
+    }
   }
+}
+
+TEST_CASE("what units inside blocks do not go with") {
+  const auto key = [](auto change) {
+    StepSpec spec = inside(Framework::fsdp1, Wrap::attention_and_ffn);
+    change(spec);
+    const auto broken = broken_rule(spec);
+    return std::string(broken ? broken->key : "");
+  };
+  CHECK(key([](StepSpec&) {}).empty());
+  CHECK(key([](StepSpec& s) { s.recompute.mode = RecomputeMode::full; }) == "/recompute/mode");
+  CHECK(key([](StepSpec& s) { s.kernels.set = KernelSet::fixed; }) == "/policy/wrap");
+  CHECK(key([](StepSpec& s) { s.policy.blocks_per_unit = 2; }) == "/policy/blocks_per_unit");
+  CHECK(key([](StepSpec& s) { s.policy.framework = Framework::ddp, s.precision.reduce = s.precision.master; }) == "/policy/wrap");
 }
 
 }  // namespace

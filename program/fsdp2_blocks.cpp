@@ -1,0 +1,59 @@
+// Blocks of FSDP2: those of a group, with the hooks of groups inside of them; groups that no gradient passes through. docs/fsdp2.md, "Groups".
+#include "program/fsdp2.hpp"
+
+namespace stepcast::program {
+namespace {
+
+constexpr Stream kCompute = Stream::compute;
+
+}  // namespace
+
+void Fsdp2::watch_inner_units() {
+  for (Index i = 0; i < wrapped_.units.size(); ++i) {
+    if (unit(i).inner.empty()) continue;
+    for (const BufferId storage : group(i).storages) inner_uses_.watch(i, storage);
+    for (const BufferId gradient : work_.block_gradients(unit(i).first_block)) {
+      if (holds(unit(i), gradient_name(builder_.program().buffers[gradient].label))) inner_uses_.watch(i, gradient);
+    }
+  }
+}
+
+void Fsdp2::blocks_forward(std::int64_t first, std::int64_t count) {
+  for (std::int64_t block = first; block < first + count; ++block) {
+    const auto forward = [&] { work_.block_forward(block); };
+    if (inner_uses_.empty()) forward();
+    else
+      inner_uses_.run(
+          builder_, forward, [&](Index inner) { pre_forward(inner); }, [&](Index inner) { post_forward(inner); });
+  }
+}
+
+void Fsdp2::blocks_backward(std::int64_t first, std::int64_t count) {
+  for (std::int64_t block = first + count; block-- > first;) {
+    const auto backward = [&] { work_.block_backward(block); };
+    if (inner_uses_.empty()) backward();
+    else
+      inner_uses_.run(
+          builder_, backward, [&](Index inner) { pre_backward(inner); }, [&](Index inner) { post_backward(inner); });
+  }
+}
+
+bool Fsdp2::has_backward(Index i) {
+  const Unit& u = unit(i);
+  if (u.own_embedding) return !embedding_is_frozen(spec_.model);
+  return u.root || u.own_head || u.first_block + u.block_count > blocks_without_backward(spec_.model);
+}
+
+/// A gather that was prefetched and that nobody has waited for (finalize_backward, "mistargeted unshard"): of a group without a backward, or whose backward was over. And what such
+/// a group keeps after the forward.
+void Fsdp2::end_mistargeted(Index i) {
+  Fsdp2Group& g = group(i);
+  if (g.pending) {
+    builder_.wait(kCompute, g.gathered);
+    builder_.free(g.staging);
+    g.pending = false;
+  }
+  if (!has_backward(i) && g.state == Fsdp2Group::State::unsharded) to_sharded(i);
+}
+
+}  // namespace stepcast::program
