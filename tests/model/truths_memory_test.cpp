@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "hw_models/profiles.hpp"
+#include "tests/support/allocator_fixture.hpp"
 #include "tests/support/truths.hpp"
 
 using namespace stepcast;
@@ -47,10 +48,17 @@ TEST_CASE("rate limiter: far from the limit it changes memory, from all units to
   CHECK(static_cast<double>(on.peak_active_bytes) < 0.6 * static_cast<double>(off.peak_active_bytes));
 }
 
-TEST_CASE("rate limiter: its wait costs next to nothing even where gathers are on the critical path (about 0.2 ms a unit)") {
-  const Sets bound = {"/cluster/nics_per_node=1", "/batch/micro_batch=1"};
-  const double off = report_of(with(bound, {"/policy/limit_all_gathers=false"})).step_time_s;
-  CHECK(std::fabs(report_of(bound).step_time_s - off) < 2 * 33 * 0.3e-3);
+TEST_CASE(
+    "rate limiter: two all-gathers ahead are enough, more give memory and no speed; its wait costs at most 0.3 ms a unit where gathers are on the critical "
+    "path") {
+  // Reports: no gain from other depths than 2; 235 us from the end of a wait to the next all-gather. After the first step the limiter lets three units be there, so the wait
+  // ends before the network runs dry and the forecast shows none of it.
+  for (const Sets& bound : {Sets{"/cluster/nics_per_node=1", "/batch/micro_batch=1"}, Sets{"/cluster/nics_per_node=2", "/batch/micro_batch=1"}}) {
+    const auto on = report_of(bound), off = report_of(with(bound, {"/policy/limit_all_gathers=false"}));
+    CHECK(on.step_time_s < off.step_time_s + 2 * 33 * 0.3e-3);
+    CHECK(on.step_time_s < 1.005 * off.step_time_s);
+    CHECK(static_cast<double>(off.peak_active_bytes) > 1.25 * static_cast<double>(on.peak_active_bytes));
+  }
 }
 
 TEST_CASE("memory has three levels: allocated, active (with what streams still use), reserved") {
@@ -70,6 +78,27 @@ TEST_CASE("memory: 1.3 to 2.9 GiB of each GPU lie outside PyTorch's pool") {
     CHECK(gibibytes > 1.3);
     CHECK(gibibytes < 2.9);
   }
+}
+
+// pytorch/pytorch#193400, 100 cycles of loading and unloading on a card of 16 GiB: 220 to 14,060 MiB reserved with both settings, below 500 MiB with either alone.
+TEST_CASE("fragmentation: expandable segments and a split limit together leak reserved memory, either alone does not") {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  const auto reserved_after = [](int cycles, bool expandable, bool split_limit) {
+    memory::Settings settings;
+    settings.expandable_segments = expandable;
+    if (split_limit) settings.max_split_size = 128 * kMiB;
+    HandAllocator hand(16384 * kMiB, settings);
+    for (int cycle = 0; cycle < cycles; ++cycle) {
+      std::vector<memory::Outcome> loaded;
+      for (int tensor = 0; tensor < 10; ++tensor) loaded.push_back(hand.malloc(22 * kMiB));
+      for (const memory::Outcome& outcome : loaded) hand.free(outcome);
+    }
+    return hand.now().reserved / kMiB;
+  };
+  CHECK(reserved_after(60, true, false) < 500);
+  CHECK(reserved_after(60, false, true) < 500);
+  CHECK(reserved_after(1, true, true) < 500);
+  CHECK(reserved_after(60, true, true) > 13'000);
 }
 
 TEST_CASE("fragmentation: expandable segments bring reserved nearer to active memory; a small max_split_size trades retries for frees and mallocs") {
@@ -102,6 +131,38 @@ TEST_CASE("recomputation: the same tokens take 15 to 25 % longer, memory falls, 
   CHECK(none.hfu == none.mfu);
 }
 
+namespace {
+
+/// torchtune's Llama-3.2-3B, 2 sequences of 4096 in bf16 all through on one A100 with the fused optimizer (pytorch/torchtune, README.md).
+Sets torchtune_3b(const Sets& more) {
+  return with({"/model/hidden=3072", "/model/layers=28", "/model/heads=24", "/model/kv_heads=8", "/model/head_dim=128", "/model/ffn=8192",
+               "/model/vocab=128256", "/model/tied_embeddings=true", "/cluster/nodes=1", "/cluster/gpus_per_node=1", "/batch/micro_batch=2",
+               "/precision/master=bf16", "/optimizer/implementation=fused", "/optimizer/clip_grad_norm=false"},
+              more);
+}
+
+double gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+}  // namespace
+
+TEST_CASE("recomputation and compile on one GPU: memory falls by 33 to 42 % and by 5 to 15 %; the totals of a public run") {
+  const Sets compiled = {"/kernels/set=pytorch-compile"}, chunked = {"/kernels/loss=chunked"}, full = {"/recompute/mode=full"};
+  const auto eager = report_of(torchtune_3b({})), fast = report_of(torchtune_3b(compiled)), lean = report_of(torchtune_3b(with(compiled, chunked))),
+             small = report_of(torchtune_3b(with(with(compiled, chunked), full)));
+  // Active memory as printed: 60.0, 51.0, 42.9, 24.9 GiB. Its chunked loss keeps the logits in bf16 (2 GiB), this one keeps none.
+  CHECK(gib(eager.peak_active_bytes) == doctest::Approx(60.0).epsilon(0.02));
+  CHECK(gib(fast.peak_active_bytes) == doctest::Approx(51.0).epsilon(0.02));
+  CHECK(gib(lean.peak_active_bytes) == doctest::Approx(42.9 - 2.0).epsilon(0.03));
+  CHECK(gib(small.peak_active_bytes) == doctest::Approx(24.9).epsilon(0.02));
+  const double freed = 1 - gib(small.peak_active_bytes) / gib(lean.peak_active_bytes);
+  CHECK(freed > 0.33);
+  CHECK(freed < 0.44);
+  const double saved = 1 - gib(fast.peak_active_bytes) / gib(eager.peak_active_bytes);
+  CHECK(saved > 0.05);
+  CHECK(saved < 0.17);
+  CHECK(small.tokens_per_s_per_gpu / lean.tokens_per_s_per_gpu == doctest::Approx(0.786).epsilon(0.06));  // 9174 to 7210 tokens/s
+}
+
 TEST_CASE("recomputation: only a reentrant checkpoint around the unit gathers once more") {
   const Sets full = {"/recompute/mode=full"};
   const double inside = report_of(full).comm_s;
@@ -118,13 +179,28 @@ TEST_CASE("recomputation: what it frees, spent on batch, pays only where the bat
         1.1 * report_of(with(network, {"/batch/micro_batch=1"})).tokens_per_s_per_gpu);
 }
 
-TEST_CASE("logits and their gradient add tokens x vocabulary x 2 to 8 bytes; a chunked loss saves about 7 GiB at 8192 x 128,256 for no time") {
-  const Sets llama = {"/model/preset=llama-3-8b", "/cluster/node=dgx-h100", "/cluster/gpu=null",      "/cluster/nodes=1",
-                      "/batch/micro_batch=1",     "/batch/seq_len=8192",    "/recompute/mode=per_op", "/recompute/ops=all_but_every_second_matmul"};
+TEST_CASE("logits and their gradient add tokens x vocabulary x 2 to 8 bytes; a chunked loss saves 7.3 GiB at 8192 x 128,256 for no time") {
+  // pytorch/torchtitan#996: 49.58 to 42.26 GiB reserved, 5957 to 5953 tokens/s
+  const Sets llama = {"/model/preset=llama-3-8b",
+                      "/cluster/node=dgx-h100",
+                      "/cluster/gpu=null",
+                      "/cluster/nodes=1",
+                      "/batch/micro_batch=1",
+                      "/batch/seq_len=8192",
+                      "/recompute/mode=per_op",
+                      "/recompute/ops=all_but_every_second_matmul",
+                      "/policy/wrap=embedding_and_head",
+                      "/policy/framework=fsdp2",
+                      "/precision/reduce=fp32",
+                      "/kernels/fused_norm=true",
+                      "/kernels/rope=complex",
+                      "/optimizer/implementation=fused"};
   const auto whole = report_of(llama), chunked = report_of(with(llama, {"/kernels/loss=chunked"}));
-  const double saved = static_cast<double>(whole.peak_reserved_bytes - chunked.peak_reserved_bytes), logits = 8192.0 * 128256;
+  CHECK(gib(whole.peak_reserved_bytes) == doctest::Approx(49.58).epsilon(0.03));
+  CHECK(gib(chunked.peak_reserved_bytes) == doctest::Approx(42.26).epsilon(0.03));
+  const double saved = gib(whole.peak_reserved_bytes - chunked.peak_reserved_bytes), logits = 8192.0 * 128256 / (1 << 30);
+  CHECK(saved == doctest::Approx(7.32).epsilon(0.05));
   CHECK(saved > 2 * logits);
-  CHECK(saved < 12 * logits);
-  CHECK(saved / (1 << 30) == doctest::Approx(7.3).epsilon(0.35));  // reports: 49.58 to 42.26 GiB; forecast 8.9
+  CHECK(saved < 8 * logits);
   CHECK(chunked.step_time_s == doctest::Approx(whole.step_time_s).epsilon(0.02));
 }

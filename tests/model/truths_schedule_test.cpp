@@ -33,6 +33,29 @@ Sets small_in_fp32(const char* node, int gpus, const char* framework) {
           "/optimizer/clip_grad_norm=false"};
 }
 
+/// OLMo 1B in bf16 all through, 2 sequences of 2048 in each of 16 micro-batches: DDP reduces once a step, FSDP gathers in every micro-batch.
+double fsdp_over_ddp(const char* node, int gpus, const Sets& more) {
+  const Sets olmo = {"/model/hidden=2048",
+                     "/model/layers=16",
+                     "/model/heads=16",
+                     "/model/kv_heads=16",
+                     "/model/head_dim=128",
+                     "/model/ffn=8192",
+                     "/model/vocab=50304",
+                     std::string("/cluster/node=") + node,
+                     "/cluster/gpu=null",
+                     "/cluster/nodes=1",
+                     "/cluster/gpus_per_node=" + std::to_string(gpus),
+                     "/batch/micro_batch=2",
+                     "/batch/seq_len=2048",
+                     "/batch/grad_accum=16",
+                     "/kernels/loss=fused",
+                     "/optimizer/implementation=fused",
+                     "/precision/master=bf16",
+                     "/precision/reduce=bf16"};
+  return tokens(with(olmo, more)) / tokens(with(olmo, {"/policy/framework=ddp", "/policy/no_sync=true"}));
+}
+
 double gemm_rate(std::int64_t m, std::int64_t n, std::int64_t k) {
   const hw::CostModel model(hw::gpu_profile("a100-sxm4-80gb"), hw::make_cluster("dgx-a100", 1));
   const hw::KernelShape shape{.kind = hw::KernelKind::gemm, .dtype = hw::Dtype::bf16, .batch = 1, .m = m, .n = n, .k = k};
@@ -70,11 +93,23 @@ TEST_CASE("prefetch: the first gather of the forward and the last reduce-scatter
   CHECK(report_of({"/policy/forward_prefetch=true"}).exposed_comm_s > 0);
 }
 
-TEST_CASE("DDP: where the model fits it is at least as fast as FSDP over slow links, and equal over NVLink") {
-  const double slow = tokens(small_in_fp32("rtx-4090", 8, "fsdp1")) / tokens(small_in_fp32("rtx-4090", 8, "ddp"));
-  CHECK(slow < 0.98);  // reports: 10 to 40 % slower
-  CHECK(slow > 0.6);
+TEST_CASE("DDP: where the model fits FSDP is 10 to 40 % slower over PCIe, and equal over NVLink") {
+  for (const char* node : {"a40", "l40s", "rtx-4090"}) {  // reports: 0.68 on 4 A40, 0.63 to 0.91 elsewhere
+    const double blocks = fsdp_over_ddp(node, 4, {});
+    CAPTURE(node);
+    CHECK(blocks < 0.90);
+    CHECK(blocks > 0.60);
+    CHECK(fsdp_over_ddp(node, 4, {"/policy/wrap=model"}) < 0.9 * blocks);  // reports: 0.22 at worst, on a machine that is not told
+  }
   CHECK(tokens(small_in_fp32("dgx-h100", 2, "fsdp1")) == doctest::Approx(tokens(small_in_fp32("dgx-h100", 2, "ddp"))).epsilon(0.015));
+}
+
+// AnswerDotAI/fsdp_qlora, benchmarks_03_2024.md: 1024 samples of 2048 tokens in 481 and 437 s.
+TEST_CASE("DDP: Llama-2-7B with adapters on two RTX 4090 is a tenth faster than under FSDP") {
+  const Sets lora = {"/model/preset=llama-2-7b", "/model/lora_rank=64",    "/model/lora_targets=all_linear", "/cluster/nodes=1",
+                     "/cluster/gpus_per_node=2", "/cluster/gpu=null",      "/cluster/node=rtx-4090",         "/batch/seq_len=2048",
+                     "/batch/micro_batch=4",     "/precision/master=bf16", "/precision/reduce=bf16",         "/recompute/mode=full"};
+  CHECK(tokens(with(lora, {"/policy/framework=ddp"})) / tokens(with(lora, {"/policy/use_orig_params=true"})) == doctest::Approx(1.10).epsilon(0.04));
 }
 
 TEST_CASE("hybrid sharding: 1.3 times as fast over slow links between nodes, within a few per cent over fast ones; memory of a node's shard") {
@@ -84,15 +119,21 @@ TEST_CASE("hybrid sharding: 1.3 times as fast over slow links between nodes, wit
   CHECK(report_of(with(fast, hybrid)).peak_allocated_bytes > report_of(fast).peak_allocated_bytes);
 }
 
-TEST_CASE("scaling: 16k tokens per GPU and RDMA lose 0 to 5 % from 1 to 16 nodes; 2k tokens at 400 Gb/s a node lose a third") {
+TEST_CASE("scaling: 16k tokens per GPU and RDMA lose 0 to 5 % from 1 to 16 nodes; 2k tokens at 400 Gb/s a node lose 25 to 31 %") {
   const Sets large = {"/batch/micro_batch=4", "/recompute/mode=full"};
   const double kept = tokens(with(large, {"/cluster/nodes=16"})) / tokens(with(large, {"/cluster/nodes=1"}));
   CHECK(kept > 0.95);
   CHECK(kept < 1.01);
+  // Reports (0.69 and 0.75) do not say whether activations were recomputed: less work hides less of the network, more work hides more.
   const Sets small = {"/model/preset=llama-3-8b", "/cluster/node=a100-400g", "/batch/micro_batch=1", "/batch/seq_len=2048"};
-  const double lost = tokens(with(small, {"/cluster/nodes=8"})) / tokens(with(small, {"/cluster/nodes=1"}));
-  CHECK(lost < 0.80);  // reports: 0.69 to 0.75
-  CHECK(lost > 0.60);
+  for (const char* nodes : {"/cluster/nodes=2", "/cluster/nodes=8"}) {
+    const auto left = [&](const Sets& more) { return tokens(with(with(small, more), {nodes})) / tokens(with(with(small, more), {"/cluster/nodes=1"})); };
+    const double none = left({}), full = left({"/recompute/mode=full"});
+    CHECK(none < 0.72);
+    CHECK(none > 0.63);
+    CHECK(full > 0.72);
+    CHECK(full < 0.80);
+  }
 }
 
 TEST_CASE("scaling: more GPUs can raise the throughput of each, by the micro-batch that their memory allows") {
@@ -135,9 +176,13 @@ TEST_CASE("compile: 16 to 28 % on 7B, less on 70B with recomputation; memory fal
   CHECK(gain < 1.30);
   const Sets seventy = {"/model/preset=llama-3-70b", "/kernels/loss=fused", "/batch/micro_batch=1", "/cluster/nodes=16", "/recompute/mode=full"};
   const double large = tokens(with(seventy, compiled)) / tokens(seventy);
-  CHECK(large > 1.05);  // reports: 1.11
+  CHECK(large == doctest::Approx(1.11).epsilon(0.05));
   CHECK(large < gain);
-  CHECK(report_of(with(seven, compiled)).peak_allocated_bytes < report_of(seven).peak_allocated_bytes);
+  // With full recomputation 5 to 15 % of memory; without, where all that is saved counts, see the memory of a public run in truths_memory_test.cpp.
+  const Sets recomputed = with(seven, {"/recompute/mode=full"});
+  const auto before = report_of(recomputed), after = report_of(with(recomputed, compiled));
+  CHECK(static_cast<double>(after.peak_allocated_bytes) < 0.96 * static_cast<double>(before.peak_allocated_bytes));
+  CHECK(static_cast<double>(after.peak_allocated_bytes) > 0.85 * static_cast<double>(before.peak_allocated_bytes));
 }
 
 TEST_CASE("attention: what fusing it gains grows with the sequence, about twofold at 4096 for a small model; memory quadratic without, flat with") {
@@ -187,8 +232,23 @@ TEST_CASE("contention: kernels take longer while a gather runs beside them") {
 }
 
 TEST_CASE("matrix products: sizes that fill tiles and waves, and aligned ones, are faster") {
-  CHECK(gemm_rate(4096, 10944, 4096) > 1.4 * gemm_rate(4096, 10922, 4096));  // reports: 46 % for the whole feed-forward
-  CHECK(gemm_rate(2048, 13824, 13824) > gemm_rate(2048, 14400, 14400));      // reports: 27 % for a whole model
+  const double aligned = gemm_rate(4096, 10944, 4096) / gemm_rate(4096, 10922, 4096);  // reports: 46 %
+  CHECK(aligned > 1.4);
+  CHECK(aligned < 3);
+  // Reports: 27 % for a model of 14,400 with heads of 180 against one of 13,824 with heads of 128, in pipelines and tensor-parallel. Products alone give little of it; unfused attention
+  // on heads that are no multiple of 8 more.
+  CHECK(gemm_rate(2048, 13824, 13824) > gemm_rate(2048, 14400, 14400));
+  const auto mfu = [](int hidden, int heads) {
+    return report_of({"/model/preset=mpt-7b", "/model/hidden=" + std::to_string(hidden), "/model/heads=" + std::to_string(heads),
+                      "/model/kv_heads=" + std::to_string(heads), "/model/head_dim=" + std::to_string(hidden / heads),
+                      "/model/ffn=" + std::to_string(4 * hidden), "/model/layers=2", "/model/vocab=1024", "/cluster/nodes=1", "/cluster/gpus_per_node=1",
+                      "/policy/framework=ddp", "/precision/master=bf16", "/batch/micro_batch=1", "/batch/seq_len=2048", "/kernels/loss=fused",
+                      "/kernels/attention=unfused", "/kernels/set=megatron", "/optimizer/implementation=fused", "/optimizer/clip_grad_norm=false"})
+        .mfu;
+  };
+  const double gain = mfu(13824, 108) / mfu(14400, 80);
+  CHECK(gain > 1.05);
+  CHECK(gain < 1.30);
 }
 
 TEST_CASE("metrics: MFU counts all parameters, not a shard's, over the dense peak, and HFU stands beside it") {
@@ -204,4 +264,17 @@ TEST_CASE("traces: times of a stream are unions of intervals, so that parts neve
   CHECK(r.compute_s + r.exposed_comm_s + r.idle_s == doctest::Approx(r.step_time_s).epsilon(1e-9));
   CHECK(r.compute_s <= r.step_time_s);
   CHECK(r.comm_s <= r.step_time_s);
+  // Added up, the kernels of all streams are longer than the step: a gap computed from the sum would be negative, or false.
+  double sum = r.comm_s;
+  for (const auto& kernel : r.kernels) sum += kernel.total_s;
+  CHECK(sum > 1.2 * r.step_time_s);
+}
+
+// cornell-sysphotonics/ccl-bench: a GPU that is busy 99.6 % of the time with NCCL on 92 % of it.
+TEST_CASE("traces: a GPU that is always busy may be waiting for the network") {
+  const auto r = report_of({"/cluster/nics_per_node=1", "/batch/micro_batch=1"});
+  CHECK(r.idle_s < 0.01 * r.step_time_s);
+  CHECK(r.comm_s > 0.92 * r.step_time_s);
+  CHECK(r.compute_s < 0.75 * r.step_time_s);
+  CHECK(r.bound == "communication");
 }
