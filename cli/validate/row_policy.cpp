@@ -61,14 +61,15 @@ const char* dtype_in(const std::string& words) {
   return contains(text, "fp32") ? "fp32" : nullptr;
 }
 
-/// Megatron's "FP8" and Composer's "amp_fp8" are Transformer Engine's delayed scaling, "FP8-CS" its current scaling; "float8" is torchao's.
+/// Megatron's "FP8" and Composer's "amp_fp8" are Transformer Engine's delayed scaling, "FP8-CS" its current scaling; "float8" is torchao's, with a scale per tensor or
+/// ("rowwise") per row.
 void put_matmul(const Cell& precision, Settings& settings) {
   const std::string words = lower(precision.text);
   const bool torchao = contains(words, "float8");
   if (!torchao && !contains(words, "fp8")) return;
-  const bool tensorwise = torchao || contains(words, "fp8-cs");
-  settings.put("/precision/matmul", tensorwise ? "fp8-tensorwise" : "fp8-delayed", weight_of(precision));
-  if (torchao && contains(words, "all-gather") && *settings.find("/policy/framework") == "fsdp2")
+  const bool rowwise = contains(words, "rowwise"), tensorwise = torchao || contains(words, "fp8-cs");
+  settings.put("/precision/matmul", rowwise ? "fp8-rowwise" : tensorwise ? "fp8-tensorwise" : "fp8-delayed", weight_of(precision));
+  if (torchao && !rowwise && contains(words, "all-gather") && *settings.find("/policy/framework") == "fsdp2")
     settings.put("/precision/fp8_all_gather", true, weight_of(precision));
 }
 
