@@ -44,7 +44,7 @@ fsdp_config:
   fsdp_forward_prefetch: true
   fsdp_use_orig_params: true
   fsdp_auto_wrap_policy: SIZE_BASED_WRAP
-  fsdp_min_num_params: 50000000
+  fsdp_min_num_params: 150000000
   fsdp_activation_checkpointing: true
   fsdp_state_dict_type: SHARDED_STATE_DICT
 )";
@@ -55,7 +55,7 @@ fsdp_config:
   CHECK(s.policy.forward_prefetch);
   CHECK(s.policy.use_orig_params);
   CHECK(s.policy.wrap == program::Wrap::size_based);
-  CHECK(s.policy.min_unit_parameters == 50000000);
+  CHECK(s.policy.min_unit_parameters == 150000000);  // a block is large enough, none of its parts
   CHECK(s.recompute.mode == RecomputeMode::full);
   CHECK(s.cluster.nodes == 2);
   CHECK(s.cluster.gpus_per_node == 8);
