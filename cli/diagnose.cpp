@@ -5,9 +5,12 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/report/diagnose/critical_path.hpp"
 #include "cli/report/diagnose/findings.hpp"
+#include "cli/report/diagnose/finer_causes.hpp"
 #include "cli/report/diagnose/json.hpp"
 #include "cli/report/diagnose/text.hpp"
+#include "hw_models/text_file.hpp"
 #include "trace/profile/import.hpp"
 
 namespace stepcast::cli {
@@ -22,10 +25,23 @@ struct Options {
   OutputChoice output;
 };
 
+/// A device of a file. What its gaps and its critical paths waited for is known when all ranks are read.
+struct DeviceReport {
+  std::string name;
+  profile::FinerCauses finer;
+  std::vector<profile::CriticalPath> paths;
+  std::size_t summary = 0;  // its place in Gathered::summaries, or past them: it communicates with nobody
+};
+
+struct RankReport {
+  Json json;
+  std::string text;
+  std::vector<DeviceReport> devices;
+};
+
 /// What is kept of the ranks while they are read one at a time.
 struct Gathered {
-  Json ranks = Json::array();
-  std::string text;
+  std::vector<RankReport> ranks;
   std::vector<profile::RankSummary> summaries;
   std::vector<profile::Finding> findings;
   profile::Time window{};  // of the longest device
@@ -34,12 +50,41 @@ struct Gathered {
 void gather(const profile::Input& input, bool json, Gathered& all) {
   const auto source = input.open();
   const profile::RankDiagnosis rank = profile::diagnose(profile::import_profile(*source, input.label));
-  for (profile::RankSummary& summary : profile::summaries_of(rank.profile, static_cast<std::int64_t>(all.summaries.size())))
+  RankReport report;
+  if (json) report.json = json_of(rank);
+  else report.text = text_of(rank);
+  for (const profile::DeviceMetrics& device : rank.devices)
+    report.devices.push_back({rank.profile.devices[device.device], device.finer, device.paths, SIZE_MAX});
+  for (profile::RankSummary& summary : profile::summaries_of(rank.profile, static_cast<std::int64_t>(all.summaries.size()))) {
+    for (std::size_t i = 0; i < rank.devices.size(); ++i) {
+      if (rank.devices[i].device != summary.device) continue;
+      report.devices[i].summary = all.summaries.size();
+      summary.spent = profile::own_time_of(rank.devices[i]);
+    }
     all.summaries.push_back(std::move(summary));
+  }
+  all.ranks.push_back(std::move(report));
   for (profile::Finding& finding : profile::findings_of(rank)) all.findings.push_back(std::move(finding));
   for (const profile::DeviceMetrics& device : rank.devices) all.window = std::max(all.window, device.whole_window.span);
-  if (json) all.ranks.push_back(json_of(rank));
-  else all.text += (all.text.empty() ? "" : "\n") + text_of(rank);
+}
+
+/// Takes from the waits what was spent waiting for other ranks, and adds them to the reports.
+void settle(const profile::AcrossRanks& across, Gathered& all) {
+  for (RankReport& rank : all.ranks) {
+    for (DeviceReport& device : rank.devices) {
+      if (device.summary < across.lateness.size()) {
+        profile::settle_stragglers(device.finer, across.lateness[device.summary]);
+        for (profile::CriticalPath& path : device.paths) profile::settle_stragglers(path, across.lateness[device.summary]);
+      }
+      if (rank.json.is_null()) {
+        rank.text += text_of(device.finer, printable(device.name)) + text_of(device.paths, printable(device.name));
+        continue;
+      }
+      Json& json = rank.json["devices"][device.name];
+      if (!json["gaps"].is_null()) json["gaps"]["waited_for"] = json_of(device.finer);
+      json["critical_path"] = json_of(device.paths);
+    }
+  }
 }
 
 Exit diagnose(const Options& options) {
@@ -50,11 +95,16 @@ Exit diagnose(const Options& options) {
   const profile::AcrossRanks across = profile::compare_ranks(std::move(all.summaries));
   for (profile::Finding& finding : profile::findings_across(across, all.window)) all.findings.push_back(std::move(finding));
   const std::vector<profile::Finding> findings = profile::merged(std::move(all.findings));
+  settle(across, all);
   if (options.output.json) {
-    const Json json = {{"schema", "stepcast.diagnose/1"}, {"ranks", std::move(all.ranks)}, {"across_ranks", json_of(across)}, {"findings", json_of(findings)}};
+    Json ranks = Json::array();
+    for (RankReport& rank : all.ranks) ranks.push_back(std::move(rank.json));
+    const Json json = {{"schema", "stepcast.diagnose/1"}, {"ranks", std::move(ranks)}, {"across_ranks", json_of(across)}, {"findings", json_of(findings)}};
     print(json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
   } else {
-    print(all.text + text_of(across) + "\n" + text_of(findings));
+    std::string text;
+    for (const RankReport& rank : all.ranks) text += (text.empty() ? "" : "\n") + rank.text;
+    print(text + text_of(across) + "\n" + text_of(findings));
   }
   return Exit::ok;
 }

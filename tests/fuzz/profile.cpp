@@ -34,6 +34,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const profile::DeviceMetrics& m : rank.devices) {
       const profile::DeviceTimes& t = m.whole_window;
       if (t.compute + t.exposed_comm + t.exposed_memory + t.idle != t.span) std::abort();
+      profile::Time parts{};
+      for (const auto& [cause, sum] : m.finer.by_cause) parts += sum.total;
+      if (m.gaps && parts != m.gaps->total) std::abort();
+      for (const profile::CriticalPath& path : m.paths) {
+        parts = {};
+        for (const auto& [kind, time] : path.by_kind) parts += time;
+        if (parts != path.time.end - path.time.begin) std::abort();
+      }
     }
     profile::compare_ranks({profile::summaries_of(rank.profile, 0).at(0), profile::summaries_of(rank.profile, 1).at(0)});
   });

@@ -45,6 +45,11 @@ TEST_CASE("text and JSON of one profile") {
   CHECK(device["exposed_comm_us"] == 90.0);
   CHECK(device["gaps"]["gap_total_us"] == 1000.0);
   CHECK(device["gaps"]["by_cause"]["host_dataloader"]["total_us"] == 1000.0);
+  CHECK(device["gaps"]["waited_for"]["data_loader"]["total_us"] == 900.0);
+  CHECK(has(text.out, "What the ends of the gaps of device 0 waited for"));
+  CHECK(device["critical_path"][0]["step"] == "ProfilerStep#1");
+  CHECK(device["critical_path"][0]["length_us"] == 2000.0);
+  CHECK(has(text.out, "Critical path of one step on device 0: 2.000 ms"));
   CHECK(has(text.out, "1. starved_data_loader: 77.5 % of the time"));
   const Json finding = Json::parse(r.out)["findings"][0];
   CHECK(finding["finding"] == "starved_data_loader");
@@ -60,7 +65,35 @@ TEST_CASE("several ranks: who waits") {
   const Json across = Json::parse(r.out)["across_ranks"];
   CHECK(across["collectives"]["allreduce"]["wait_sum_us"]["0"] == 10.0);
   CHECK(across["collectives"]["allreduce"]["least_waiting_rank"] == 1);
+  CHECK(across["spent_us"]["0"]["compute"] == 180.0);
   CHECK(has(place.run("diagnose r0.json r1.json").out, "rank 1 waits least"));
+}
+
+TEST_CASE("a rank that waits for another one: its gap and its path say so, and why the other is late") {
+  const Place place;
+  const auto rank = [](int number, double arrives) {
+    return ProfileJson()
+        .range("ProfilerStep#1", 0, 3000)
+        .op("aten::mm", 0, 2990)
+        .call("cudaLaunchKernel", 5, 2, 1)
+        .call("cudaLaunchKernel", 10, 2, 2)
+        .call("cudaLaunchKernel", 15, 2, 3)
+        .kernel("gemm", 10, arrives - 10, 7, 1)
+        .kernel("ncclDevKernel_AllReduce_Sum_f32", arrives, 2000 - arrives, 20, 2)
+        .kernel("gemm", 2000, 1500, 7, 3)
+        .text("\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":" + std::to_string(number) + ",\"world_size\":2},");
+  };
+  place.file("r0.json", rank(0, 500));
+  place.file("r1.json", rank(1, 1900));
+  const Outcome r = place.run("diagnose --json r0.json r1.json");
+  REQUIRE_MESSAGE(r.code == 0, r.err);
+  const Json report = Json::parse(r.out);
+  const Json& waiting = report["ranks"][0]["devices"]["0"];
+  CHECK(waiting["gaps"]["waited_for"]["allreduce_straggler"]["total_us"] == 1400.0);
+  CHECK(waiting["gaps"]["waited_for"]["allreduce_transfer"]["total_us"] == 100.0);
+  CHECK(waiting["critical_path"][0]["by_kind_us"]["allreduce_straggler"] == 1400.0);
+  CHECK(report["ranks"][1]["devices"]["0"]["gaps"]["waited_for"]["allreduce_transfer"]["total_us"] == 100.0);
+  CHECK(has(place.run("diagnose r0.json r1.json").out, "rank 1 spends 1.4 ms more on compute than the median of the others"));
 }
 
 TEST_CASE("a trace that run wrote can be read again") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "trace/profile/vocabulary.hpp"
@@ -125,6 +126,16 @@ double max_over_median(const std::map<std::int64_t, Time>& durations) {
   return middle > Time{} ? microseconds(most) / microseconds(middle) : 1;
 }
 
+/// How much later than rank `r` the last one began, for all collectives of that rank.
+std::vector<Time> lateness_of(const Matching& m, std::size_t r) {
+  std::vector<Time> late(m.spans[r]->size());
+  const std::size_t first = m.from_end ? late.size() - m.matched : 0;
+  for (std::size_t i = 0; i < m.matched; ++i) {
+    for (std::size_t other = 0; other < m.spans.size(); ++other) late[first + i] = std::max(late[first + i], m.at(other, i).begin - m.at(r, i).begin);
+  }
+  return late;
+}
+
 std::vector<StepAcrossRanks> compare_steps(const std::vector<RankSummary>& ranks) {
   std::vector<StepAcrossRanks> out;
   for (const Step& step : ranks.front().steps) {
@@ -161,10 +172,36 @@ std::vector<RankSummary> summaries_of(const Profile& profile, std::int64_t posit
   }
   std::vector<RankSummary> summaries;
   for (auto& [device, summary] : devices) {
+    summary.device = device;
     summary.rank = profile.header.rank.value_or(position) + static_cast<std::int64_t>(summaries.size());
     summaries.push_back(std::move(summary));
   }
   return summaries;
+}
+
+std::map<std::string, Time> own_time_of(const DeviceMetrics& device) {
+  std::map<std::string, Time> spent = {{"compute", device.whole_window.compute}};
+  for (const auto& [cause, sum] : device.finer.by_cause) {
+    if (is_own_doing(cause)) spent[cause] = sum.total;
+  }
+  return spent;
+}
+
+std::vector<std::pair<std::string, Time>> excess_of(const AcrossRanks& across, std::int64_t rank) {
+  std::vector<std::pair<std::string, Time>> excess;
+  const auto own = across.spent.find(rank);
+  if (own == across.spent.end()) return excess;
+  for (const auto& [what, time] : own->second) {
+    std::vector<Time> others;
+    for (const auto& [other, spent] : across.spent) {
+      const auto same = spent.find(what);
+      if (other != rank) others.push_back(same == spent.end() ? Time{} : same->second);
+    }
+    const Time more = time - median(std::move(others));
+    if (more > Time{}) excess.emplace_back(what, more);
+  }
+  std::stable_sort(excess.begin(), excess.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return excess;
 }
 
 AcrossRanks compare_ranks(std::vector<RankSummary> ranks) {
@@ -175,13 +212,22 @@ AcrossRanks compare_ranks(std::vector<RankSummary> ranks) {
   if (numbers.size() != ranks.size()) {
     for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r].rank = static_cast<std::int64_t>(r);
   }
+  std::vector<std::size_t> given(ranks.size());  // place of each in the order given
+  std::iota(given.begin(), given.end(), std::size_t{0});
+  std::sort(given.begin(), given.end(), [&](std::size_t a, std::size_t b) { return ranks[a].rank < ranks[b].rank; });
   std::sort(ranks.begin(), ranks.end(), [](const RankSummary& a, const RankSummary& b) { return a.rank < b.rank; });
-  for (const RankSummary& rank : ranks) out.ranks.push_back(rank.rank);
+  for (const RankSummary& rank : ranks) {
+    out.ranks.push_back(rank.rank);
+    if (!rank.spent.empty()) out.spent[rank.rank] = rank.spent;
+  }
   if (ranks.size() < 2) return out;
   align(ranks, out);
+  out.lateness.resize(ranks.size());
   for (const std::string& type : types_of(ranks)) {
     const Matching m = match(ranks, type);
-    if (!m.spans.empty()) out.collectives.emplace(type, compare(ranks, m));
+    if (m.spans.empty()) continue;
+    out.collectives.emplace(type, compare(ranks, m));
+    for (std::size_t r = 0; r < ranks.size(); ++r) out.lateness[given[r]].emplace(type, lateness_of(m, r));
   }
   out.steps = compare_steps(ranks);
   return out;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trace/profile/metrics.hpp"
@@ -17,10 +18,14 @@ struct RankSummary {
   std::int64_t rank = 0;
   std::vector<Step> steps;                   // in the clock of all: baseTimeNanoseconds is added
   std::map<std::string, Spans> collectives;  // by type, ordered by begin
+  std::uint32_t device = 0;                  // index into Profile::devices
+  std::map<std::string, Time> spent = {};    // "compute", and what of the gaps is the rank's own doing, by finer cause
 };
 /// One rank, or one for each device where several communicate (ranks of one machine recorded in one file; steps are not told apart then and left out).
 /// `position`: the first rank's number where the file does not say it.
 std::vector<RankSummary> summaries_of(const Profile& profile, std::int64_t position);
+/// RankSummary::spent of a device.
+std::map<std::string, Time> own_time_of(const DeviceMetrics& device);
 
 struct RankInCollective {
   std::int64_t count = 0, last_to_arrive = 0;
@@ -46,9 +51,14 @@ struct StepAcrossRanks {
 struct AcrossRanks {
   std::vector<std::int64_t> ranks;
   std::map<std::string, MatchedCollectives> collectives;
-  std::vector<StepAcrossRanks> steps;          // those that every rank has
-  std::map<std::int64_t, Time> clock_offsets;  // subtracted from a rank's times; empty where the clocks agree
+  std::vector<StepAcrossRanks> steps;                         // those that every rank has
+  std::map<std::int64_t, Time> clock_offsets;                 // subtracted from a rank's times; empty where the clocks agree
+  std::map<std::int64_t, std::map<std::string, Time>> spent;  // RankSummary::spent, by rank
+  std::vector<Lateness> lateness;                             // of the others, for each rank in the order in which they were given; empty for one rank
 };
 AcrossRanks compare_ranks(std::vector<RankSummary> ranks);
+
+/// What a rank spends more on than the median of the others: the largest difference first.
+std::vector<std::pair<std::string, Time>> excess_of(const AcrossRanks& across, std::int64_t rank);
 
 }  // namespace stepcast::trace::profile

@@ -146,7 +146,7 @@ std::map<std::string, CollectiveTotal, std::less<>> collectives_of(const Profile
   return out;
 }
 
-DeviceMetrics metrics_of(const Profile& profile, std::uint32_t device, const Ops& ops, const std::vector<Step>& steps) {
+DeviceMetrics metrics_of(const Profile& profile, std::uint32_t device, const Ops& ops, const std::vector<Step>& steps, HostTime& host) {
   DeviceMetrics m;
   m.device = device;
   const TimedOps all = timed(profile, ops);
@@ -166,6 +166,8 @@ DeviceMetrics metrics_of(const Profile& profile, std::uint32_t device, const Ops
   m.launches = launches_of(profile, ops);
   m.queues = queues_of(profile, ops);
   m.gaps = find_gaps(profile, device);
+  if (m.gaps) m.finer = finer_causes(profile, device, *m.gaps, host);
+  m.paths = critical_paths(profile, device, steps, host);
   m.rates = rates_of(profile, device);
   return m;
 }
@@ -205,8 +207,9 @@ std::vector<DeviceMetrics> device_metrics(const Profile& profile) {
     ops.push_back(&op);
   }
   const std::vector<Step> steps = steps_of(profile);
+  HostTime host(profile);
   std::vector<DeviceMetrics> out;
-  for (const auto& [name, device] : devices) out.push_back(metrics_of(profile, device.first, device.second, steps));
+  for (const auto& [name, device] : devices) out.push_back(metrics_of(profile, device.first, device.second, steps, host));
   return out;
 }
 

@@ -23,6 +23,7 @@ std::string milliseconds_text(Time time);
 std::string percent_text(double share);
 
 void find_host_causes(const Scene& scene, std::vector<Finding>& out);           // loader, allocator, launches, stalls, copies
+void find_lost_lead(const Scene& scene, std::vector<Finding>& out);             // the rate limiter, clipping that waits
 void find_communication_causes(const Scene& scene, std::vector<Finding>& out);  // exposed, serialised, small
 void find_kernel_causes(const Scene& scene, std::vector<Finding>& out);         // unfused attention, contention
 

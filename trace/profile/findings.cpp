@@ -13,6 +13,7 @@ namespace {
 
 // A rank that waits less than this part of what the median rank waits is one that the others wait for.
 constexpr double kLateRank = 0.6;
+constexpr double kWorthNaming = 0.2;  // of what the median rank waits: what a late rank does longer than others
 constexpr double kStraggling = 0.03;  // of the window, what the median rank waits for it
 
 double ratio(Time part, Time whole) { return whole.count() == 0 ? 0 : static_cast<double>(part.count()) / static_cast<double>(whole.count()); }
@@ -51,6 +52,7 @@ std::vector<Finding> findings_of(const RankDiagnosis& rank) {
     const Scene scene{rank, device};
     std::vector<Finding> found;
     find_host_causes(scene, found);
+    find_lost_lead(scene, found);
     find_communication_causes(scene, found);
     find_kernel_causes(scene, found);
     for (Finding& f : found) {
@@ -82,6 +84,10 @@ std::vector<Finding> findings_across(const AcrossRanks& across, Time window) {
       f.where += fmt::format("{}rank {}", f.where.empty() ? "" : ", ", rank);
       f.evidence.push_back(fmt::format("{}: rank {} waits {}, the median rank {}; it was last to arrive {} times of {}", type, rank, milliseconds_text(r.wait),
                                        milliseconds_text(typical), r.last_to_arrive, c.matched));
+      for (const auto& [what, more] : excess_of(across, rank)) {
+        if (ratio(more, typical) >= kWorthNaming)
+          f.evidence.push_back(fmt::format("rank {} spends {} more on {} than the median of the others", rank, milliseconds_text(more), what));
+      }
     }
     f.evidence.push_back(fmt::format("the transfers themselves take {} (shortest duration over the ranks)", milliseconds_text(c.transfer)));
     if (!f.where.empty()) out.push_back(std::move(f));

@@ -7,18 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "trace/profile/critical_path.hpp"
 #include "trace/profile/device_times.hpp"
+#include "trace/profile/finer_causes.hpp"
 #include "trace/profile/gaps.hpp"
 #include "trace/profile/profile.hpp"
 #include "trace/profile/rates.hpp"
 
 namespace stepcast::trace::profile {
 
-/// A host range "ProfilerStep#n".
-struct Step {
-  std::string name;
-  Span time;
-};
 std::vector<Step> steps_of(const Profile& profile);
 
 /// Of n values in order, the p-quantile is number floor(p n), the last at most.
@@ -74,6 +71,8 @@ struct DeviceMetrics {
   Launches launches;
   std::map<std::int64_t, Queue> queues;
   std::optional<Gaps> gaps;
+  FinerCauses finer;                // of the gaps
+  std::vector<CriticalPath> paths;  // of the steps
   Rates rates;
 };
 /// In the order of the devices' names.

@@ -96,6 +96,12 @@ struct Header {
   std::map<std::int64_t, double> gpu_memory_bytes;
 };
 
+/// A host range "ProfilerStep#n".
+struct Step {
+  std::string name;
+  Span time;
+};
+
 struct Profile {
   std::string label;  // the file
   Header header;

@@ -122,4 +122,17 @@ bool is_step(std::string_view name) { return name.starts_with("ProfilerStep"); }
 
 bool is_data_loader(std::string_view name) { return name.find("DataLoader") != std::string_view::npos; }
 
+bool is_rate_limiter(std::string_view name) { return name.find("rate_limiter") != std::string_view::npos; }
+
+bool is_gathering_scope(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kParts = {"pre_forward", "pre_backward", "unshard", "prefetch"};
+  return name.starts_with("FullyShardedDataParallel") && contains_any(name, kParts);  // fully_shard has no limiter
+}
+
+bool is_optimizer(std::string_view name) { return name.starts_with("Optimizer.") || name == "optimizer"; }
+
+bool is_norm_of_gradients(std::string_view op) { return op.starts_with("aten::linalg_vector_norm") || op.starts_with("aten::_foreach_norm"); }
+
+bool is_scaling(std::string_view op) { return op.starts_with("aten::mul_") || op == "aten::_foreach_mul_"; }
+
 }  // namespace stepcast::trace::profile

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/report/diagnose/critical_path.hpp"
+#include "cli/report/diagnose/finer_causes.hpp"
 #include "cli/report/diagnose/json.hpp"
 
 namespace stepcast::cli {
@@ -171,6 +173,8 @@ Json json_of(const profile::Gaps& gaps, const profile::Profile& p) {
 Json json_of(const profile::DeviceMetrics& m, const profile::Profile& p) {
   Json json = json_of(m.whole_window);
   json["gaps"] = m.gaps ? json_of(*m.gaps, p) : Json();
+  if (m.gaps) json["gaps"]["waited_for"] = json_of(m.finer);
+  json["critical_path"] = json_of(m.paths);
   json["ops_with_launch_call_only"] = m.launched_only ? json_of(*m.launched_only) : Json();
   json["tracelens_definition"] = {{"all_ops", json_of(m.tracelens)},
                                   {"ops_with_launch_call_only", m.tracelens_launched_only ? json_of(*m.tracelens_launched_only) : Json()}};

@@ -44,6 +44,10 @@ Json json_of(const profile::AcrossRanks& across) {
                                   {"slowest", step.slowest},
                                   {"max_over_median", step.max_over_median}});
   }
+  json["spent_us"] = Json::object();
+  for (const auto& [rank, spent] : across.spent) {
+    for (const auto& [what, time] : spent) json["spent_us"][std::to_string(rank)][what] = microseconds(time);
+  }
   for (const auto& [rank, offset] : across.clock_offsets) json["clock_offsets_us"][std::to_string(rank)] = microseconds(offset);
   return json;
 }
