@@ -108,6 +108,10 @@ TEST_CASE("a trace that run wrote can be read again") {
   CHECK_FALSE(rank["steps"].empty());
   CHECK(rank["devices"]["0"]["kernel_classes"]["gemm"]["count"] > 0);
   CHECK(rank["devices"]["0"]["collectives"][0]["bus_bytes_per_s"] > 1e9);
+  const Json memory = rank["memory_timeline"]["1:0"], report = Json::parse(stepcast::test::read(place / "out/report.json"));
+  CHECK(memory["peak_allocated_bytes"] == report["peak_allocated_bytes"]);
+  CHECK(memory["peak_reserved_bytes"] == report["peak_reserved_bytes"]);
+  CHECK(memory["steps"].size() == rank["steps"].size());
 }
 
 TEST_CASE("what is no profile is exit code 2 and one line") {

@@ -1,6 +1,8 @@
 // One rank: header, events, host, HTA's numbers. docs/diagnose.md, "JSON"; test: tests/golden/diagnose_test.cpp.
 #include "cli/report/diagnose/json.hpp"
 
+#include "cli/report/diagnose/memory.hpp"
+
 namespace stepcast::cli {
 
 namespace {
@@ -119,6 +121,7 @@ Json json_of(const profile::RankDiagnosis& rank) {
   json["header"] = json_of_header(p.header);
   json["events"] = json_of_events(p);
   json.update(json_of(rank.host));
+  json["memory_timeline"] = memory_json(rank);
   json["hta_definition"] = rank.hta ? json_of(*rank.hta) : Json();
   return json;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/report/diagnose/memory.hpp"
 #include "cli/report/table.hpp"
 #include "hw_models/text_file.hpp"
 
@@ -137,7 +138,7 @@ std::string text_of(const profile::RankDiagnosis& rank) {
     if (m.gaps) text += gaps_text(*m.gaps, rank.profile);
     text += collectives_text(m) + rates_text(m.rates) + ops_text(m);
   }
-  return text + oddities_text(rank.profile.oddities);
+  return text + memory_text(rank) + oddities_text(rank.profile.oddities);
 }
 
 std::string text_of(const profile::AcrossRanks& across) {
