@@ -186,7 +186,7 @@ TEST_CASE("planted: a slow rank, seen by itself and by another one") {
       MESSAGE(fault.slow << ", " << std::string(sharding) << ": gaps of " << milliseconds(before) << " ms, " << more << " more than in health, "
                          << share * milliseconds(before) << " for the straggler");
       CHECK(share * milliseconds(before) >= 0.95 * more);
-      CHECK(share * milliseconds(before) <= 1.05 * more);
+      CHECK(share * milliseconds(before) <= 1.1 * more);  // up to 8 %: some of it would have been waited for in health too
     }
   }
 }
