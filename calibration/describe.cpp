@@ -64,6 +64,7 @@ std::string group_of(const Measurement& row) {
     case Timed::launch_latency: return "launch latency";
     case Timed::device_malloc: return "device malloc";
     case Timed::device_free: return "device free";
+    case Timed::cached_allocation: return "allocation from the cache";
   }
   if (shape.kind == hw::KernelKind::gemm) return shape.batch > 1 ? "batched GEMM" : "GEMM";
   if (is_attention(shape)) return std::string("attention ") + name(shape.attention);
@@ -75,7 +76,8 @@ double size_of(const Measurement& row) {
     case Timed::kernel: return row.kernel.kind == hw::KernelKind::memory_bound ? dram_bytes(row.kernel).si() : executed_flops(row.kernel).si();
     case Timed::collective: return static_cast<double>(row.collective.bytes);
     case Timed::device_malloc:
-    case Timed::device_free: return static_cast<double>(row.bytes);
+    case Timed::device_free:
+    case Timed::cached_allocation: return static_cast<double>(row.bytes);
     case Timed::launch_call:
     case Timed::launch_latency: break;
   }

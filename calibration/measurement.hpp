@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,15 @@ enum class Timed : std::uint8_t {
   launch_call,     // host time of the driver's launch call
   launch_latency,  // from that call to the start on an idle stream
   device_malloc,   // `bytes` from the driver
-  device_free
+  device_free,
+  cached_allocation  // host time of `bytes` from the allocator's cache
 };
 
 struct Measurement {
   Timed timed = Timed::kernel;
   hw::KernelShape kernel;
+  std::string name;        // of a kernel as launched, where shapes alone don't tell kernels apart
+  std::int32_t ranks = 1;  // that ran the kernel at the same time on one machine
   bool both_passes = false;
   hw::CollectiveShape collective;  // group.ranks_per_node is 0 where only the number of ranks is known; it then stands in group.nodes
   std::int64_t bytes = 0;
@@ -40,7 +44,8 @@ struct MeasurementFile {
   std::vector<Measurement> rows;
   std::map<std::string, std::size_t> left_out;  // rows that hold a measurement that can't be used, by reason
   std::size_t lines_without_data = 0;
-  std::vector<std::string> notes;  // what was inferred, what failed
+  std::vector<std::string> notes;                            // what was inferred, what failed
+  std::optional<std::int64_t> processors{}, memory_bytes{};  // of the machine, where the file says so
 };
 
 }  // namespace stepcast::calibration

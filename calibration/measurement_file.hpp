@@ -13,8 +13,4 @@ inline constexpr const char* kBenchSchema = "stepcast.bench/1";
 /// Throws InputError: every key is known, every time has its unit.
 MeasurementFile read_measurement_file(const Json& document, const std::string& file);
 
-/// How these files name kernels of attention and classes of memory-bound kernels; "?" for those that they don't know.
-const char* measured_name(hw::AttentionKernel kernel);
-const char* measured_name(hw::MemoryClass memory);
-
 }  // namespace stepcast::calibration

@@ -25,6 +25,8 @@ const Rates& looked_up(std::map<Key, Rates>& known, Key key, Look look) {
 
 std::string kernel_obstacle(const Measurement& row) {
   const hw::KernelShape& shape = row.kernel;
+  if (row.ranks > 1) return "kernels of several ranks that share a machine";
+  if (shape.memory == hw::MemoryClass::tiny) return "a kernel on single numbers";
   const Seconds shortest = (row.host_timed ? 50 : 20) * microsecond;
   if (shape.kind == hw::KernelKind::gemm) {
     if (shape.m < kSmallProduct || shape.n < kSmallProduct || shape.k < kSmallProduct) return "a product with a side below 64";
@@ -79,12 +81,13 @@ Seconds Predictor::time(const Measurement& row) {
       time = constant(*machine_.gpu, "device_malloc") + constant(*machine_.gpu, "device_malloc_per_gib") * (Bytes(static_cast<double>(row.bytes)) / gibibyte);
       break;
     case Timed::device_free: time = constant(*machine_.gpu, "device_free"); break;
+    case Timed::cached_allocation: time = hw::host_time(*machine_.node, hw::HostWork::allocation); break;
   }
   return row.host_timed ? time + machine_.host_clock : time;
 }
 
 std::string obstacle(const Measurement& row, const Machine& machine) {
-  const bool of_node = row.timed == Timed::collective || row.timed == Timed::launch_call;
+  const bool of_node = row.timed == Timed::collective || row.timed == Timed::launch_call || row.timed == Timed::cached_allocation;
   if (of_node && !machine.node) return "no node profile to calibrate (--node)";
   if (!of_node && !machine.gpu) return "no GPU profile to calibrate (--gpu)";
   std::string reason = row.timed == Timed::kernel ? kernel_obstacle(row) : row.timed == Timed::collective ? collective_obstacle(row, *machine.node) : "";

@@ -1,8 +1,5 @@
 // `stepcast bench`: measures the operations that programs are made of, and writes the measurement file that `calibrate` reads. docs/measurement_file.md,
 // docs/real_backend.md; test: tests/golden/train_cli_test.cpp.
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,7 +9,6 @@
 #include "cli/load.hpp"
 #include "cli/output_folder.hpp"
 #include "cli/progress.hpp"
-#include "cli/train/host_machine.hpp"
 #include "hw_models/input_error.hpp"
 #include "program/build.hpp"
 #include "scenarios/names.hpp"
@@ -38,19 +34,15 @@ hw::Dtype dtype_of(const std::string& name) {
 /// Of a scenario exactly what a step runs; otherwise the sweep.
 BenchPlan plan_of(const Options& options) {
   BenchPlan plan;
-  plan.effort.seconds = options.seconds;
+  add_host_calls(plan);
   if (options.choice.scenario.empty() && options.choice.model.empty()) {
-    const hw::Dtype dtype = dtype_of(options.dtype);
-    plan.kernels = real::bench::sweep(dtype);
-    for (const std::int32_t ranks : options.ranks) add_collectives(dtype, ranks, plan);
+    add_sweep(dtype_of(options.dtype), options.ranks, plan);
     return plan;
   }
   ScenarioChoice choice = options.choice;
   choice.changes.sets.emplace_back("/kernels/set=native");
   const Loaded loaded = load(choice);
-  const program::Program program = program::build_program(scenarios::step_spec(loaded.scenario), 1);
-  plan.kernels = real::bench::kernels_of(program);
-  add_collectives(program, plan);
+  add_program(program::build_program(scenarios::step_spec(loaded.scenario), 1), scenarios::ranks(loaded.scenario), plan);
   return plan;
 }
 
@@ -58,11 +50,15 @@ Exit run(const Options& options) {
   const BenchPlan plan = plan_of(options);
   std::optional<OutputFile> out;
   if (!options.out.empty()) out.emplace("--out", options.out, options.force);
-  nlohmann::ordered_json file = {{"schema", "stepcast.bench/1"}};
-  const HostMachine machine = host_machine();
-  file["machine"] = {{"gpu", machine.processor}, {"gpus", 1}, {"threads", machine.threads}, {"memory_bytes", machine.memory_bytes}};
-  file["rows"] = measure(plan, progress("bench", points(plan)));
-  const std::string text = file.dump(1) + "\n";
+  real::bench::Effort effort;
+  effort.seconds = options.seconds;
+  const auto done = progress("bench", plan.points().size());
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const BenchPoint& point : plan.points()) {
+    rows.push_back(timed(point.row, point.measure(effort)));
+    if (done) done(rows.size());
+  }
+  const std::string text = measurement_file(std::move(rows)).dump(1) + "\n";
   if (out) out->write(text);
   else print(text);
   return Exit::ok;

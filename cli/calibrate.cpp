@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "calibration/predictor.hpp"
 #include "calibration/read_measurements.hpp"
+#include "cli/calibrate/host.hpp"
 #include "cli/command.hpp"
 #include "cli/output_folder.hpp"
 #include "cli/report/calibration.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/measured_times.hpp"
 #include "hw_models/profile_text.hpp"
 #include "hw_models/profiles.hpp"
 #include "hw_models/text_file.hpp"
@@ -31,6 +34,7 @@ struct Options {
   std::vector<std::string> files;
   std::string gpu, node, device;
   calibration::FitOptions fit;
+  bool fits = false;  // an option of the fit was given
   OutputChoice output;
 };
 
@@ -132,16 +136,16 @@ CalibrationReport calibrated(const Options& options) {
 }
 
 /// A name that ends with .json is a file for the one profile; any other is a folder.
-void write_profiles(const CalibrationReport& report, const OutputChoice& output) {
+void write_profiles(const std::string& gpu, const std::string& node, const std::string& report, const OutputChoice& output) {
   const std::filesystem::path path(output.folder);
   std::vector<std::pair<std::string, std::string>> files;
   if (path.extension() == ".json") {
-    if (!report.gpu_profile.empty() && !report.node_profile.empty()) throw InputError("--out", "", "there are two profiles to write", "name a folder");
-    files = {{path.filename().string(), report.gpu_profile + report.node_profile}};
+    if (!gpu.empty() && !node.empty()) throw InputError("--out", "", "there are two profiles to write", "name a folder");
+    files = {{path.filename().string(), gpu + node}};
   } else {
-    if (!report.gpu_profile.empty()) files.emplace_back("gpu.json", report.gpu_profile);
-    if (!report.node_profile.empty()) files.emplace_back("node.json", report.node_profile);
-    files.emplace_back("calibration.json", calibration_json(report));
+    if (!gpu.empty()) files.emplace_back("gpu.json", gpu);
+    if (!node.empty()) files.emplace_back("node.json", node);
+    files.emplace_back("calibration.json", report);
   }
   std::vector<std::string> names;
   for (const auto& [name, text] : files) names.push_back(name);
@@ -151,9 +155,26 @@ void write_profiles(const CalibrationReport& report, const OutputChoice& output)
   out.publish();
 }
 
+/// Ranks that share the processors of a machine: its profiles are tables of what was measured.
+bool is_host(const Options& options) { return !options.gpu.empty() && hw::shared_processors(hw::gpu_profile(options.gpu)) > 0; }
+
+Exit calibrate_host_command(const Options& options) {
+  if (options.node.empty()) throw InputError("command line", "", "--gpu " + options.gpu + " needs --node too", "e.g. host-threads");
+  if (options.fits || !options.device.empty())
+    throw InputError("command line", "", "--hold-out, --starts, --seed and --device have no effect here",
+                     "nothing is fitted: what was measured is the profile");
+  const HostCalibration calibration = calibrate_host(options.files, options.gpu, options.node);
+  const std::string json = to_json(calibration).dump(2) + "\n";
+  if (!options.output.folder.empty())
+    write_profiles(hw::gpu_profile_text(calibration.profiles.gpu), hw::node_profile_text(calibration.profiles.node), json, options.output);
+  print(options.output.json ? json : to_text(calibration));
+  return Exit::ok;
+}
+
 Exit calibrate_command(const Options& options) {
+  if (is_host(options)) return calibrate_host_command(options);
   const CalibrationReport report = calibrated(options);
-  if (!options.output.folder.empty()) write_profiles(report, options.output);
+  if (!options.output.folder.empty()) write_profiles(report.gpu_profile, report.node_profile, calibration_json(report), options.output);
   print(options.output.json ? calibration_json(report) : calibration_text(report));
   return Exit::ok;
 }
@@ -181,8 +202,12 @@ void add_calibrate(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n  stepcast calibrate gemm.csv attention.csv --gpu a100-sxm4-80gb --hold-out 0.5\n"
       "  stepcast calibrate all_reduce.log all_gather.log --node dgx-a100 --out my-cluster\n"
+      "  stepcast calibrate host.json --gpu host-cpu --node host-threads --out my-machine\n"
       "  stepcast run 7b-32xa100 --set /cluster/node=my-cluster/node.json");
-  command->callback([options, &action] { action = [options] { return calibrate_command(*options); }; });
+  command->callback([options, command, &action] {
+    options->fits = command->count("--hold-out") + command->count("--starts") + command->count("--seed") > 0;
+    action = [options] { return calibrate_command(*options); };
+  });
 }
 
 }  // namespace stepcast::cli

@@ -1,4 +1,5 @@
 // `stepcast validate`: forecasts every row of a table of real runs and compares. docs/validate.md; test: tests/golden/validate_test.cpp.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,8 +10,11 @@
 #include "cli/command.hpp"
 #include "cli/output_folder.hpp"
 #include "cli/progress.hpp"
+#include "cli/report/closed_loop.hpp"
 #include "cli/report/validate.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/profile_text.hpp"
+#include "hw_models/strict_json.hpp"
 #include "hw_models/text_file.hpp"
 
 namespace stepcast::cli {
@@ -22,6 +26,9 @@ struct Options {
   unsigned threads = 0;  // 0: as many as the machine has
   std::int64_t interval = 0, calibrate_rows = 0;
   std::optional<std::uint64_t> split, seed;
+  std::string scenarios, device = "host", measurements;  // the closed loop
+  std::vector<std::string> sets;
+  LoopOptions loop;
   OutputChoice output;
 };
 
@@ -49,6 +56,7 @@ void name_ignored(const std::vector<std::string>& columns) {
 }
 
 Exit validate(const Options& options) {
+  if (options.table.empty()) throw InputError("command line", "", "nothing to validate", "name a table of runs, or a folder with --scenarios");
   if (options.seed && options.interval == 0 && options.calibrate_rows == 0)
     throw InputError("command line", "", "--seed: nothing is drawn", "give --interval or --calibrate-rows");
   const calibration::Sources sources;
@@ -81,12 +89,65 @@ Exit validate(const Options& options) {
   return Exit::ok;
 }
 
+const std::vector<std::string>& loop_files() {
+  static const std::vector<std::string> kNames = {"report.json", "report.csv", "measurements.json", "gpu.json", "node.json"};
+  return kNames;
+}
+
+void write_files(const Loop& loop, OutputFolder& folder) {
+  folder.stage("report.json", to_json(loop).dump(2) + "\n");
+  folder.stage("report.csv", to_csv(loop));
+  folder.stage("measurements.json", loop.measurements.dump(1) + "\n");
+  folder.stage("gpu.json", hw::gpu_profile_text(loop.profiles.gpu));
+  folder.stage("node.json", hw::node_profile_text(loop.profiles.node));
+  folder.publish();
+}
+
+/// Scenarios that failed don't keep the others from being compared.
+Exit close_the_loop(const Options& options) {
+  const std::vector<LoopScenario> scenarios = loop_scenarios(options.scenarios, options.sets);
+  std::optional<nlohmann::ordered_json> measurements;
+  if (!options.measurements.empty()) {
+    measurements = nlohmann::ordered_json::parse(read_json(options.measurements).dump());
+    host_profiles_of(*measurements, options.measurements);  // what is wrong with it is told before anything runs
+  }
+  std::unique_ptr<OutputFolder> folder;
+  if (!options.output.folder.empty()) folder = std::make_unique<OutputFolder>(options.output.folder, loop_files(), options.output.force);
+  std::optional<OutputFile> csv;
+  if (!options.csv.empty()) csv.emplace("--csv", options.csv, options.output.force, to_csv(Loop{}));
+  const Loop loop = close_loop(scenarios, options.loop, measurements, progress("validate", loop_work(scenarios, options.loop)));
+  if (folder) write_files(loop, *folder);
+  if (csv) csv->write(to_csv(loop));
+  print(options.output.json ? to_json(loop).dump(2) + "\n" : to_text(loop));
+  const bool failed = std::any_of(loop.rows.begin(), loop.rows.end(), [](const LoopRow& row) { return !row.failures.empty(); });
+  return failed ? Exit::failure : Exit::ok;
+}
+
 }  // namespace
 
 void add_validate(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();  // shared with the callback, which CLI11 copies
   CLI::App* command = app.add_subcommand("validate", "Forecast a table of real runs and compare with what was measured");
-  command->add_option("table", options->table, "Table of runs: CSV with the columns of docs/validate.md")->type_name("RUNS.csv")->required();
+  CLI::Option* table = command->add_option("table", options->table, "Table of runs: CSV with the columns of docs/validate.md")->type_name("RUNS.csv");
+  CLI::Option* scenarios = command
+                               ->add_option("--scenarios", options->scenarios,
+                                            "In place of a table: run the scenarios of this folder for real, and forecast them from what bench measures")
+                               ->type_name("DIR")
+                               ->excludes(table);
+  const auto of_loop = [&](CLI::Option* option) { option->needs(scenarios); };
+  of_loop(command->add_option("--device", options->device, "With --scenarios: what they run on: host")->type_name("DEVICE")->check(CLI::IsMember({"host"})));
+  of_loop(command->add_option("--rounds", options->loop.rounds, "With --scenarios: how often everything is measured and run in turns (default 3)")
+              ->type_name("N")
+              ->check(CLI::Range(1, 1000)));
+  of_loop(command->add_option("--seconds", options->loop.seconds, "With --scenarios: longest time for one point of bench in a round (default 0.1)")
+              ->type_name("SECONDS")
+              ->check(CLI::Range(0.001, 600.0)));
+  of_loop(command->add_option("--deadline", options->loop.deadline_s, "With --scenarios: seconds without the end of a kernel after which a run ends")
+              ->type_name("SECONDS")
+              ->check(CLI::Range(0.1, 1e6)));
+  of_loop(
+      command->add_option("--measurements", options->measurements, "With --scenarios: forecast from this file of bench, and measure none")->type_name("FILE"));
+  of_loop(command->add_option("--set", options->sets, "With --scenarios: change all of them")->type_name("/PTR=VALUE")->allow_extra_args(false));
   command->add_option("--tier", options->tier, "Only rows of this tier")->type_name("TIER");
   command->add_option("--source", options->source, "Only rows whose source, or its name in the report, contains this text")->type_name("TEXT");
   command->add_option("--gpu", options->gpu, "Only rows whose GPU contains this text")->type_name("TEXT");
@@ -102,13 +163,19 @@ void add_validate(CLI::App& app, Action& action) {
           ->check(CLI::Range(1, 1000));
   command->add_option("--split", options->split, "The same with a random half of each source's rows, by this seed")->type_name("SEED")->excludes(rows);
   command->add_option("--seed", options->seed, "Of --interval's draws and of --calibrate-rows' choice")->type_name("SEED");
+  for (const char* name : {"--tier", "--source", "--gpu", "--id", "--threads", "--interval", "--calibrate-rows", "--split", "--seed"})
+    command->get_option(name)->excludes(scenarios);
   options->output.add_json(*command);
-  command->add_option("--out", options->output.folder, "Write report.json, report.html and report.csv into this folder")->type_name("DIR");
+  command
+      ->add_option(
+          "--out", options->output.folder,
+          "Write report.json, report.html and report.csv into this folder; with --scenarios also measurements.json, gpu.json and node.json, but no page")
+      ->type_name("DIR");
   command->add_flag("--force", options->output.force, "With --out and --csv: replace files that stepcast did not write");
   command->footer(
       "Examples:\n  stepcast validate runs.csv\n  stepcast validate runs.csv --tier A --gpu a100 --out out\n  stepcast validate runs.csv --source torchtitan "
       "--json");
-  command->callback([options, &action] { action = [options] { return validate(*options); }; });
+  command->callback([options, &action] { action = [options] { return options->scenarios.empty() ? validate(*options) : close_the_loop(*options); }; });
 }
 
 }  // namespace stepcast::cli

@@ -10,6 +10,7 @@
 #include "hw_models/gemm.hpp"
 #include "hw_models/host.hpp"
 #include "hw_models/host_copy.hpp"
+#include "hw_models/measured_times.hpp"
 #include "hw_models/memory_bound.hpp"
 #include "hw_models/occupancy.hpp"
 #include "hw_models/rates.hpp"
@@ -54,8 +55,12 @@ double nccl_slowdown(KernelKind kind, const Profile& gpu) {
 
 CostModel::CostModel(Profile gpu, Cluster cluster) : gpu_(std::move(gpu)), cluster_(std::move(cluster)) {}
 
-KernelPrice CostModel::kernel(const KernelShape& shape) const {
-  const Seconds alone = kernel_time(shape, gpu_, cluster_);
+/// Kernels of ranks that share processors don't meet each other in memory but there: measured times hold what they do to each other beside that.
+KernelPrice CostModel::kernel(const KernelShape& shape, std::string_view name) const {
+  const double processors = shared_processors(gpu_), ranks = cluster_.gpus_per_node;
+  const std::optional<Seconds> measured = measured_time(gpu_, shape, name, cluster_.gpus_per_node);
+  const Seconds alone = measured ? *measured : kernel_time(shape, gpu_, cluster_) * crowding(ranks, processors);
+  if (processors > 0) return {.alone = alone, .processor_share = thread_share(ranks, processors)};
   const double share = dram_bytes(shape) / (BytesPerSecond(gpu_.at("dram_bandwidth")) * alone);
   return {.alone = alone,
           .nccl_slowdown = nccl_slowdown(shape.kind, gpu_),
@@ -63,7 +68,14 @@ KernelPrice CostModel::kernel(const KernelShape& shape) const {
           .processor_share = processor_share(shape, gpu_.at("processors"))};
 }
 
-CollectivePrice CostModel::collective(const CollectiveShape& shape) const { return collective_price(shape, link_rates(cluster_)); }
+CollectivePrice CostModel::collective(const CollectiveShape& shape) const {
+  const double processors = shared_processors(gpu_), ranks = cluster_.gpus_per_node;
+  const std::optional<Seconds> measured = measured_time(cluster_.node, shape);
+  CollectivePrice price = collective_price(shape, link_rates(cluster_));
+  price.alone = measured ? *measured : price.alone * crowding(ranks, processors);
+  if (processors > 0) price = {.alone = price.alone, .processor_share = thread_share(ranks, processors)};
+  return price;
+}
 
 Seconds CostModel::host(HostWork work) const { return host_time(cluster_.node, work) * (shares_processors(work) ? cluster_.gpus_per_node : 1); }
 

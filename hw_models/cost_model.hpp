@@ -2,6 +2,8 @@
 // Each formula lives in its own file (gemm, attention, memory_bound, collective, host); docs/models.md lists them.
 #pragma once
 
+#include <string_view>
+
 #include "hw_models/hardware.hpp"
 #include "hw_models/kernel.hpp"
 #include "hw_models/units.hpp"
@@ -20,6 +22,7 @@ struct KernelPrice {
 struct CollectivePrice {
   Seconds alone;
   double nvlink_share = 0, nic_share = 0;
+  double processor_share = 0;  // as a kernel's, where collectives are threads of the same processors
 };
 
 /// Costs of the allocator's device calls (host time; `flush` after the device has drained).
@@ -30,7 +33,8 @@ struct AllocatorCosts {
 class CostModel {
  public:
   CostModel(Profile gpu, Cluster cluster);
-  [[nodiscard]] KernelPrice kernel(const KernelShape& shape) const;
+  /// `name`: of the kernel as launched, for profiles that measured kernels by name.
+  [[nodiscard]] KernelPrice kernel(const KernelShape& shape, std::string_view name = {}) const;
   [[nodiscard]] CollectivePrice collective(const CollectiveShape& shape) const;
   [[nodiscard]] Seconds host(HostWork work) const;
   [[nodiscard]] Seconds launch_latency() const;  // from the driver call to the start on an idle stream

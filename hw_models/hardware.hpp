@@ -25,11 +25,25 @@ struct Constant {
   std::optional<double> spread{};  // standard deviation of log(value), i.e. about the relative one, where it is known
 };
 
+/// What one kernel took on `ranks` ranks of the machine at the same time; `name`: as launched, for kernels of one shape that compute different things.
+struct MeasuredKernel {
+  std::string name;
+  KernelShape shape;
+  std::int32_t ranks = 1;
+  Constant time;
+};
+struct MeasuredCollective {
+  CollectiveShape shape;
+  Constant time;
+};
+
 /// A named set of constants, e.g. one GPU type. The names that each kind of profile must have are listed in profile_json.cpp; a missing or unknown one is an error.
 struct Profile {
   std::string name;
   std::string default_gpu;  // of a node: the GPU that such nodes carry unless the scenario says otherwise
   std::map<std::string, Constant, std::less<>> constants;
+  std::vector<MeasuredKernel> kernels;          // of a GPU: stand before the formulas (measured_times.hpp) ...
+  std::vector<MeasuredCollective> collectives;  // ... and so do these, of a node
   /// Value of a constant that must be there. Throws std::out_of_range (a bug: the reader has checked).
   [[nodiscard]] double at(std::string_view key) const;
 };

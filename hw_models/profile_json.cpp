@@ -6,6 +6,7 @@
 
 #include "hw_models/input_error.hpp"
 #include "hw_models/profile_rules.hpp"
+#include "hw_models/shape_json.hpp"
 #include "hw_models/strict_json.hpp"
 
 namespace stepcast::hw {
@@ -19,15 +20,43 @@ constexpr std::array kOrigins{EnumName<Origin>{Origin::measured, "measured"}, En
 
 std::span<const ConstantRule> rules_of(Describes describes) { return describes == Describes::gpu ? gpu_rules() : node_rules(); }
 
-Constant read_constant(Reader reader, const ConstantRule& rule) {
+/// All keys of a constant; leaves `finish` to the caller.
+Constant constant_in(Reader& reader, const ConstantRule& rule) {
   const Limits<double> limits{rule.min, rule.max};
   Constant constant;
   constant.value = rule.dimension ? reader.si("value", *rule.dimension, limits) : reader.number("value", limits);
   constant.origin = reader.enumeration("kind", kOrigins);
   constant.source = reader.text("source");
   if (double spread = 0; reader.maybe("spread", spread, {0, 10})) constant.spread = spread;
+  return constant;
+}
+
+Constant read_constant(Reader reader, const ConstantRule& rule) {
+  const Constant constant = constant_in(reader, rule);
   reader.finish();
   return constant;
+}
+
+constexpr ConstantRule kMeasuredTime{"value", Dimension::time, 1e-12, 1e6, true};
+
+/// One row of "measured": an operation by shape and its time as a constant.
+void read_measured(Reader row, Describes describes, Profile& profile) {
+  const Operation operation = row.enumeration("what", kOperations);
+  const bool collective = operation == Operation::collective;
+  if (collective != (describes == Describes::node)) row.fail("what", "belongs to the other kind of profile", "a GPU has kernels, a node collectives");
+  const Dtype dtype = operation == Operation::copy ? Dtype::bf16 : row.enumeration("dtype", kDtypeNames);
+  Reader shape = row.object("shape");
+  if (collective) {
+    profile.collectives.push_back({read_collective(dtype, shape), constant_in(row, kMeasuredTime)});
+  } else {
+    MeasuredKernel kernel{"", read_kernel(operation, dtype, shape), 1, {}};
+    row.maybe("name", kernel.name);
+    row.maybe("ranks", kernel.ranks, {1, 4096});
+    kernel.time = constant_in(row, kMeasuredTime);
+    profile.kernels.push_back(std::move(kernel));
+  }
+  shape.finish();
+  row.finish();
 }
 
 void read_constants(Reader reader, Describes describes, Profile& profile) {
@@ -80,6 +109,9 @@ ProfileFile parse_profile(std::string_view text, const std::string& file, const 
   read_model_profile(reader, result.describes, part_text, result.profile);
   read_parts(reader, part_text, result.profile);
   read_constants(reader.object("constants"), result.describes, result.profile);
+  if (result.describes != Describes::part && reader.has("measured")) {
+    for (Reader& row : reader.objects("measured")) read_measured(std::move(row), result.describes, result.profile);
+  }
   reader.finish();
   if (result.describes != Describes::part) check_complete(result.profile, result.describes, file);
   return result;

@@ -25,6 +25,7 @@ constexpr auto kGpuRules = std::to_array<ConstantRule>({
     flop_rate("peak_fp8", false),
     byte_rate("dram_bandwidth"),
     number("processors", 1, 4096),
+    number("shared_processors", 1, 4096, false),
     size("device_memory"),
     size("memory_outside_pool"),
     share("gemm_efficiency"),

@@ -154,7 +154,7 @@ void Engine::start_kernel(Rank& rank, std::uint32_t s) {
   if (variation_.on()) stream.remaining = variation_.kernel_time(rank.variation, stream.remaining, item.step, item.op);
   stream.speed = 0;  // so that retiming sets the first end
   next_turn(rank);
-  retime_kernels(rank);
+  retime(rank);
 }
 
 void Engine::end_kernel(Rank& rank, std::uint32_t s) {
@@ -169,7 +169,7 @@ void Engine::end_kernel(Rank& rank, std::uint32_t s) {
   rank.running &= ~(1u << s);
   retire(rank, s);
   rank.dirty |= 1u << s;
-  retime_kernels(rank);
+  retime(rank);
 }
 
 std::uint32_t Engine::kernel_at_head(const Rank& rank, std::uint32_t s) { return rank.program->ops[rank.streams[s].queue.front().op].id; }
@@ -187,14 +187,33 @@ Flow Engine::kernel_flow(const Rank& rank, std::uint32_t s) const {
   return flow;
 }
 
-/// Speeds of the running kernels, together no more than the DRAM gives. One alone, the usual case, runs at its limit.
+Flow Engine::collective_flow(const Group& group) const {
+  const PriceList::Collective& price = prices_.collectives[group.entry];
+  Flow flow;
+  flow.demand[static_cast<std::size_t>(Resource::nvlink)] = price.nvlink_share;
+  flow.demand[static_cast<std::size_t>(Resource::nic)] = price.nic_share;
+  flow.demand[static_cast<std::size_t>(Resource::processors)] = price.processor_share;
+  return flow;
+}
+
+/// A kernel has begun or ended on the rank: others get other speeds, and where collectives are threads too, so do they.
+void Engine::retime(Rank& rank) {
+  retime_kernels(rank);
+  if (!threads_ || rank.active_collectives == 0) return;
+  for (const auto& index : group_index_) {
+    if (const Group& group = groups_[index[rank.index]]; group.transferring) return retime_collectives(group);
+  }
+}
+
+/// Speeds of the running kernels, together no more than the DRAM and the processors give. One alone, the usual case, runs at its limit.
 void Engine::retime_kernels(Rank& rank) {
   if (rank.running == 0) return;
-  if ((rank.running & (rank.running - 1)) == 0) {
+  const bool with_threads = threads_ && rank.active_collectives > 0;
+  if (!with_threads && (rank.running & (rank.running - 1)) == 0) {
     const auto s = static_cast<std::uint32_t>(__builtin_ctz(rank.running));
     return set_speed(rank, s, lone_speed(rank, s));
   }
-  std::array<Flow, program::kStreams> flows;
+  std::array<Flow, program::kStreams + program::kCommunicators> flows;
   std::array<std::uint32_t, program::kStreams> streams{};
   std::size_t count = 0;
   for (std::uint32_t left = rank.running; left != 0; left &= left - 1) {
@@ -202,7 +221,11 @@ void Engine::retime_kernels(Rank& rank) {
     flows[count] = kernel_flow(rank, streams[count]);
     ++count;
   }
-  share(std::span(flows).first(count));
+  std::size_t all = count;
+  for (const auto& index : group_index_) {
+    if (const Group& group = groups_[index[rank.index]]; with_threads && group.transferring) flows[all++] = collective_flow(group);
+  }
+  share(std::span(flows).first(all));
   for (std::size_t i = 0; i < count; ++i) set_speed(rank, streams[i], flows[i].speed);
 }
 
@@ -338,16 +361,17 @@ void Engine::retime_collectives(const Group& changed) {
 }
 
 double Engine::collective_speed(const Rank& rank, std::uint32_t g) const {
-  if (rank.active_collectives <= 1) return 1;
-  std::array<Flow, program::kCommunicators> flows;
+  const std::uint32_t kernels = threads_ ? rank.running : 0;
+  if (rank.active_collectives <= 1 && kernels == 0) return 1;
+  std::array<Flow, program::kStreams + program::kCommunicators> flows;
   std::size_t count = 0, mine = 0;
   for (const auto& index : group_index_) {
     const Group& group = groups_[index[rank.index]];
     if (!group.transferring) continue;
     if (index[rank.index] == g) mine = count;
-    flows[count].demand[static_cast<std::size_t>(Resource::nvlink)] = prices_.collectives[group.entry].nvlink_share;
-    flows[count++].demand[static_cast<std::size_t>(Resource::nic)] = prices_.collectives[group.entry].nic_share;
+    flows[count++] = collective_flow(group);
   }
+  for (std::uint32_t left = kernels; left != 0; left &= left - 1) flows[count++] = kernel_flow(rank, static_cast<std::uint32_t>(__builtin_ctz(left)));
   share(std::span(flows).first(count));
   return flows[mine].speed;
 }

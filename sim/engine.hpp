@@ -94,6 +94,8 @@ class Engine {
   [[nodiscard]] static std::uint32_t kernel_at_head(const Rank& rank, std::uint32_t stream);
   [[nodiscard]] double lone_speed(const Rank& rank, std::uint32_t stream) const;
   [[nodiscard]] Flow kernel_flow(const Rank& rank, std::uint32_t stream) const;
+  [[nodiscard]] Flow collective_flow(const Group& group) const;
+  void retime(Rank& rank);
   void retime_kernels(Rank& rank);
   void set_speed(Rank& rank, std::uint32_t stream, double speed);
   void price_slow_kernels();
@@ -127,6 +129,7 @@ class Engine {
   std::uint32_t unfinished_ = 0;
   std::uint64_t retime_stamp_ = 0;
   bool stopped_ = false;
+  bool threads_ = false;  // collectives are threads of the processors that kernels run on
 };
 
 }  // namespace stepcast::sim

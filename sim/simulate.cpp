@@ -29,6 +29,7 @@ Engine::Engine(std::span<const program::Program* const> programs, const PriceLis
   unfinished_ = static_cast<std::uint32_t>(options.ranks);
   make_groups();
   price_slow_kernels();
+  threads_ = std::any_of(prices.collectives.begin(), prices.collectives.end(), [](const auto& price) { return price.processor_share > 0; });
 }
 
 /// Shard groups (and their parts) are consecutive ranks, replica groups the ranks at equal places in their shard groups. A folded rank is alone in each of its groups.

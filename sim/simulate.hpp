@@ -26,7 +26,7 @@ struct PriceList {
   };
   struct Collective {
     SimTime alone{};
-    double nvlink_share = 0, nic_share = 0;
+    double nvlink_share = 0, nic_share = 0, processor_share = 0;
   };
   std::vector<Kernel> kernels;          // by Program::kernels
   std::vector<Collective> collectives;  // by Program::collectives

@@ -7,6 +7,7 @@ stepcast_test(hw_formulas
   model/gemm_test.cpp
   model/host_copy_test.cpp
   model/kernel_test.cpp
+  model/measured_times_test.cpp
   model/memory_bound_test.cpp
   model/microbenchmarks_test.cpp
   model/occupancy_test.cpp

@@ -2,6 +2,7 @@
 // Test: tests/unit/host_bench_test.cpp.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "program/program.hpp"
@@ -11,28 +12,27 @@ namespace stepcast::real::bench {
 
 struct KernelCase {
   hw::KernelShape shape;
+  std::string name;  // as launched: kernels of one shape may compute different things; empty in the sweep
   program::Call call;
 };
 
 /// Products, attention, and memory-bound kernels of each class and of growing size, in this type.
 std::vector<KernelCase> sweep(hw::Dtype dtype);
-/// One for each distinct shape that a program of native kernels launches; copies of the input, kernels on single numbers and those that read nothing are left out.
+/// One for each distinct shape and name that a program of native kernels launches; copies of the input are left out.
 std::vector<KernelCase> kernels_of(const program::Program& program);
 
-struct KernelTime {
-  hw::KernelShape shape;
-  Quartiles time;
-};
-/// Each on a stream of the host driver, from the kernel's beginning to its end.
-KernelTime measure(const KernelCase& kernel, const Effort& effort);
+/// Of a kernel in a stream full of them, while as many ranks do the same: from one kernel's begin to the next one's. Operands are not in the processors' own caches: copies
+/// of them take turns.
+Quartiles measure(const KernelCase& kernel, std::int32_t ranks, const Effort& effort);
 
-/// Of a launch on an idle stream: the host's time for the call, and from then to the kernel's beginning.
-struct LaunchTime {
-  Quartiles call, latency;
-};
-LaunchTime measure_launch(const Effort& effort);
+/// The host's time for a launch while the stream is busy, and from a launch to the kernel's begin on an idle stream.
+Quartiles measure_launch_call(const Effort& effort);
+Quartiles measure_launch_latency(const Effort& effort);
 
-/// Of a collective of this many ranks, each a thread: from the last rank's arrival to the end on the first.
-Quartiles measure_collective(hw::CollectiveKind kind, hw::Dtype dtype, std::int64_t bytes, std::int32_t ranks, const Effort& effort);
+/// Of a request, or a free, of this many bytes that the caching allocator's cache serves.
+Quartiles measure_allocation(std::int64_t bytes, const Effort& effort);
+
+/// Of a collective of this many ranks, each a thread, as programs use it: behind an event of another stream, which then waits for an event behind the collective.
+Quartiles measure_collective(const hw::CollectiveShape& shape, const Effort& effort);
 
 }  // namespace stepcast::real::bench

@@ -1,6 +1,7 @@
 // The cases of the sweep, and those of a program.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "real_backend/bench/kernels.hpp"
 
@@ -32,7 +33,7 @@ class Sweep {
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
     const hw::KernelShape shape{.kind = hw::KernelKind::gemm, .dtype = dtype_, .m = m, .n = n, .k = k};
     cases_.push_back(
-        {shape, {Function::gemm, {part(0, m * k), part(1, k * n), part(2, m * n), {}}, {.rows = m, .columns = n, .inner = k, .transpose_b = true}}});
+        {shape, "", {Function::gemm, {part(0, m * k), part(1, k * n), part(2, m * n), {}}, {.rows = m, .columns = n, .inner = k, .transpose_b = true}}});
   }
 
   void attention(std::int64_t s) {
@@ -42,16 +43,18 @@ class Sweep {
     const Attributes at{
         .rows = s, .heads = kHeads, .kv_heads = kHeads, .head_dim = kWidth, .seq_len = s, .stride = kHeads * kWidth, .kv_stride = kHeads * kWidth};
     const std::int64_t n = s * kHeads * kWidth;
-    cases_.push_back({shape, {Function::attention, {part(0, n), part(1, n), part(2, n), part(3, n), statistic(4, s * kHeads)}, at}});
+    cases_.push_back({shape, "", {Function::attention, {part(0, n), part(1, n), part(2, n), part(3, n), statistic(4, s * kHeads)}, at}});
     shape.kind = hw::KernelKind::attention_backward;
     cases_.push_back({shape,
+                      "",
                       {Function::attention_backward,
                        {part(0, n), part(1, n), part(2, n), part(3, n), part(4, n), statistic(5, s * kHeads), part(6, n), part(7, n), part(8, n)},
                        at}});
   }
 
   void add(hw::MemoryClass memory, std::int64_t read, std::int64_t write, program::Call call) {
-    cases_.push_back({{.kind = hw::KernelKind::memory_bound, .dtype = dtype_, .memory = memory, .read_bytes = read, .write_bytes = write}, std::move(call)});
+    cases_.push_back(
+        {{.kind = hw::KernelKind::memory_bound, .dtype = dtype_, .memory = memory, .read_bytes = read, .write_bytes = write}, "", std::move(call)});
   }
 
   void memory_bound(std::int64_t n) {
@@ -78,13 +81,12 @@ std::vector<KernelCase> sweep(hw::Dtype dtype) { return Sweep(dtype).all(); }
 
 std::vector<KernelCase> kernels_of(const program::Program& program) {
   std::vector<KernelCase> result;
-  std::set<hw::KernelShape> known;
+  std::set<std::pair<hw::KernelShape, std::string>> known;
   for (const program::Op& op : program.ops) {
     if (op.kind != program::OpKind::launch || op.count == 0) continue;
-    const hw::KernelShape& shape = program.kernels[op.id].shape;
-    const bool fills = shape.kind == hw::KernelKind::memory_bound && shape.read_bytes == 0;  // the file knows no kernel that reads nothing
-    const bool counts = !hw::is_host_copy(shape.kind) && shape.memory != hw::MemoryClass::tiny && !fills;
-    if (counts && known.insert(shape).second) result.push_back({shape, program.calls[op.count - 1]});
+    const program::KernelEntry& kernel = program.kernels[op.id];
+    if (hw::is_host_copy(kernel.shape.kind) || !known.insert({kernel.shape, kernel.op}).second) continue;
+    result.push_back({kernel.shape, kernel.op, program.calls[op.count - 1]});
   }
   return result;
 }

@@ -112,6 +112,7 @@ TEST_CASE("On every node profile: time never falls with size, and faster adapter
         CAPTURE(name);
         CAPTURE(group.ranks_per_node);
         CAPTURE(group.nodes);
+        if (group.nodes > 1 && node_profile(name).at("nics") < 1) continue;
         const Cluster plain = make_cluster(name, group.nodes);
         const BytesPerSecond faster(plain.node.at("nic_rate") * 1.3);
         const LinkRates links = link_rates(plain), wide = link_rates(make_cluster(name, group.nodes, {.nic_rate = faster}));

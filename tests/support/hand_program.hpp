@@ -31,7 +31,7 @@ struct HandProgram {
   }
   std::uint32_t collective(std::int64_t duration_ns, std::int32_t ranks, program::Communicator communicator = program::Communicator::shard) {
     program.collectives.push_back({{hw::CollectiveKind::all_gather, hw::Dtype::bf16, 1 << 20, {ranks, 1}}, communicator, false, "all_gather"});
-    prices.collectives.push_back({ns(duration_ns), 1, 0});
+    prices.collectives.push_back({ns(duration_ns), 1, 0, 0});
     return static_cast<std::uint32_t>(program.collectives.size() - 1);
   }
   std::uint32_t buffer(std::int64_t bytes) {

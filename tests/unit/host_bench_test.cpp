@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "real_backend/bench/kernels.hpp"
+#include "real_backend/bench/ranks.hpp"
 #include "tests/support/tiny_models.hpp"
 
 namespace stepcast::real::bench {
@@ -27,23 +28,43 @@ TEST_CASE("repetition stops when the noise is small, and goes on while it is not
   CHECK(noisy.repeats == 200);
 }
 
-TEST_CASE("a program's kernels are its distinct shapes, and every case of it and of the sweep can be run") {
+TEST_CASE("a program's kernels are its distinct names and shapes, and every case of it and of the sweep can be run") {
   const Effort little{.warm_up = 0, .least = 1, .most = 1, .seconds = 0};
   const std::vector<KernelCase> own = kernels_of(program::build_program(test::tiny_gpt(), 1));
   CHECK(own.size() > 15);
   for (std::size_t i = 0; i < own.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j) CHECK(own[i].shape != own[j].shape);
-  for (const KernelCase& kernel : own) CHECK(measure(kernel, little).time.median >= 0);
+    for (std::size_t j = 0; j < i; ++j) CHECK((own[i].shape != own[j].shape || own[i].name != own[j].name));
+  for (const KernelCase& kernel : own) CHECK(measure(kernel, 2, little).median > 0);
   for (const KernelCase& kernel : sweep(hw::Dtype::fp32)) {
-    if (kernel.call.parts[0].count <= 1 << 16) CHECK(measure(kernel, little).time.median > 0);
+    if (kernel.call.parts[0].count <= 1 << 16) CHECK(measure(kernel, 1, little).median > 0);
   }
 }
 
-TEST_CASE("launches and collectives take some time") {
+TEST_CASE("kernels on single numbers and those that read nothing are among a program's") {
+  bool tiny = false, fills = false;
+  for (const KernelCase& kernel : kernels_of(program::build_program(test::tiny_llama(), 1))) {
+    tiny = tiny || kernel.shape.memory == hw::MemoryClass::tiny;
+    fills = fills || (kernel.shape.kind == hw::KernelKind::memory_bound && kernel.shape.read_bytes == 0);
+  }
+  CHECK(tiny);
+  CHECK(fills);
+}
+
+TEST_CASE("copies of small operands take turns, those of large ones don't") {
+  const auto call = [](std::int64_t count) { return program::Call{program::Function::zero, {{0, hw::Dtype::fp32, 0, count}}, {}}; };
+  const program::Call small = call(1 << 18), large = call(1 << 22);  // 1 and 16 MiB
+  const Operands few(small), one(large);
+  CHECK(few.parts(0) != few.parts(1));
+  CHECK(few.parts(0) == few.parts(8));
+  CHECK(one.parts(0) == one.parts(1));
+}
+
+TEST_CASE("launches, allocations and collectives take some time") {
   const Effort little{.warm_up = 1, .least = 3, .most = 3, .seconds = 1};
-  const LaunchTime launch = measure_launch(little);
-  CHECK(launch.latency.median > 0);
-  CHECK(measure_collective(hw::CollectiveKind::reduce_scatter, hw::Dtype::fp32, 4096, 2, little).median > 0);
+  CHECK(measure_launch_call(little).median > 0);
+  CHECK(measure_launch_latency(little).median > 0);
+  CHECK(measure_allocation(1 << 20, little).median > 0);
+  CHECK(measure_collective({hw::CollectiveKind::reduce_scatter, hw::Dtype::fp32, 4096, {2, 1}}, little).median > 0);
 }
 
 }  // namespace

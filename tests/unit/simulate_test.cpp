@@ -230,3 +230,28 @@ TEST_CASE("two engines live side by side and agree with themselves") {
   CHECK(first.step_end == second.step_end);
   CHECK(first.events == second.events);
 }
+
+TEST_CASE("kernels and collectives that are threads of the same processors slow each other, and only while both run") {
+  HandProgram p;
+  const auto gather = p.collective(100, 2);
+  const auto k = p.kernel(300), last = p.kernel(10);
+  const auto e = p.event();
+  p.prices.kernels[k].processor_share = p.prices.kernels[last].processor_share = 1;
+  p.prices.collectives[gather].processor_share = 1;
+  p.add(OpKind::collective, gather, Stream::unshard).add(OpKind::record, e, Stream::unshard).add(OpKind::launch, k);
+  p.add(OpKind::wait, e).add(OpKind::launch, last).end_step();
+  // both at half speed until the gather ends at 200; 100 of the kernel are done then, the other 200 take until 400
+  sim::Options two;
+  two.ranks = 2;
+  CHECK(end_ns(p.run()) == 410);
+  CHECK(end_ns(p.run(two)) == 410);
+}
+
+TEST_CASE("threads that have a processor each don't slow each other") {
+  HandProgram p;
+  const auto gather = p.collective(100, 2);
+  const auto k = p.kernel(300);
+  p.prices.kernels[k].processor_share = p.prices.collectives[gather].processor_share = 0.5;
+  p.add(OpKind::collective, gather, Stream::unshard).add(OpKind::launch, k).end_step();
+  CHECK(end_ns(p.run()) == 300);
+}

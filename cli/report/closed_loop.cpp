@@ -1,0 +1,98 @@
+// See closed_loop.hpp.
+#include "cli/report/closed_loop.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/report/table.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string percent(double ratio) { return fmt::format("{:.1f}", 100 * ratio); }
+std::string milliseconds(double seconds) { return fmt::format("{:.4g}", 1e3 * seconds); }
+std::string mebibytes(std::int64_t bytes) { return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 20)); }
+
+void add(const LoopRow& row, Table& table) {
+  const LoopResult &p = row.predicted, &m = row.measured;
+  table.add({row.id, std::to_string(row.ranks), milliseconds(p.step_s), milliseconds(m.step_s), fmt::format("{:+.1f}", 100 * row.error()), percent(row.noise),
+             milliseconds(p.exposed_comm_s), milliseconds(m.exposed_comm_s), mebibytes(p.peak_allocated_bytes), mebibytes(m.peak_allocated_bytes),
+             row.memory_exact() ? "yes" : "no"});
+}
+
+std::string failures(const Loop& loop) {
+  std::string text;
+  for (const LoopRow& row : loop.rows) {
+    if (row.predicted_outcome != "ok") text += row.id + ": the forecast is " + row.predicted_outcome + "\n";
+    for (const std::string& failure : row.failures) text += row.id + ": " + failure + "\n";
+  }
+  return text.empty() ? "" : "\nNot compared:\n" + text;
+}
+
+std::string summary_text(const Loop& loop) {
+  const LoopSummary s = summarize(loop.rows);
+  if (s.step.count == 0) return "";
+  std::string text = fmt::format("\nStep time of {} scenarios: error {} % in the median, {} % at most, bias {:+.1f} %; noise of the runs {} % in the median.\n",
+                                 s.step.count, percent(s.step.median), percent(s.step.max), 100 * s.step.bias, percent(s.median_noise));
+  text += fmt::format("Order: {} of {} pairs whose times differ by more than their noise. Peak memory exact: {} of {}.\n", s.ordered, s.pairs, s.memory_exact,
+                      s.step.count);
+  return text;
+}
+
+Json result_json(const LoopResult& r) {
+  return {{"step_time_s", r.step_s},
+          {"exposed_comm_s", r.exposed_comm_s},
+          {"peak_allocated_bytes", r.peak_allocated_bytes},
+          {"peak_reserved_bytes", r.peak_reserved_bytes}};
+}
+
+Json row_json(const LoopRow& row) {
+  Json json = {{"id", row.id}, {"ranks", row.ranks}, {"predicted", result_json(row.predicted)}};
+  json["predicted"]["outcome"] = row.predicted_outcome;
+  json["failures"] = row.failures;
+  json["measured"] = row.failures.empty() ? result_json(row.measured) : Json();
+  json["rel_error"] = row.compared() ? Json(row.error()) : Json();
+  json["noise"] = row.failures.empty() ? Json(row.noise) : Json();
+  json["steps"] = row.steps;
+  json["memory_exact"] = row.compared() ? Json(row.memory_exact()) : Json();
+  return json;
+}
+
+}  // namespace
+
+std::string to_text(const Loop& loop) {
+  Table table({"scenario", "ranks", "step, ms: forecast", "measured", "error, %", "noise, %", "exposed, ms: forecast", "measured", "peak, MiB: forecast",
+               "measured", "exact"});
+  for (const LoopRow& row : loop.rows) {
+    if (row.compared()) add(row, table);
+  }
+  return table.render() + failures(loop) + summary_text(loop);
+}
+
+Json to_json(const Loop& loop) {
+  Json json = {{"schema", "stepcast.closed_loop/1"}, {"machine", loop.measurements.at("machine")}, {"rows", Json::array()}};
+  for (const LoopRow& row : loop.rows) json["rows"].push_back(row_json(row));
+  const LoopSummary s = summarize(loop.rows);
+  json["summary"] = {
+      {"count", s.step.count}, {"median", s.step.median},        {"mean", s.step.mean}, {"p90", s.step.p90},           {"max", s.step.max},
+      {"bias", s.step.bias},   {"median_noise", s.median_noise}, {"pairs", s.pairs},    {"pairs_in_order", s.ordered}, {"memory_exact", s.memory_exact}};
+  return json;
+}
+
+std::string to_csv(const Loop& loop) {
+  std::string text =
+      "id,ranks,predicted_outcome,predicted_step_time_s,measured_step_time_s,rel_error,noise,steps,predicted_exposed_comm_s,measured_exposed_comm_s,"
+      "predicted_peak_allocated_bytes,measured_peak_allocated_bytes,predicted_peak_reserved_bytes,measured_peak_reserved_bytes,failed\n";
+  for (const LoopRow& row : loop.rows) {
+    const LoopResult &p = row.predicted, &m = row.measured;
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.id, row.ranks, row.predicted_outcome, p.step_s, m.step_s,
+                        row.compared() ? fmt::format("{}", row.error()) : "", row.noise, row.steps, p.exposed_comm_s, m.exposed_comm_s, p.peak_allocated_bytes,
+                        m.peak_allocated_bytes, p.peak_reserved_bytes, m.peak_reserved_bytes, row.failures.empty() ? 0 : 1);
+  }
+  return text;
+}
+
+}  // namespace stepcast::cli
