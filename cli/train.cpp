@@ -30,7 +30,7 @@ void write_files(const Trained& trained, const OutputChoice& output) {
   OutputFolder out(output.folder, names(), output.force);
   out.stage("report.json", to_json(trained).dump(2) + "\n");
   out.stage("report.txt", to_text(trained));
-  trace::write_chrome_gz(trained.measured.result.trace, out.staged_path("trace.json.gz").string());
+  if (trained.failures.empty()) trace::write_chrome_gz(trained.measured.result.trace, out.staged_path("trace.json.gz").string());
   out.publish();
 }
 
@@ -45,10 +45,10 @@ Exit run(Options options) {
   if (!options.output.folder.empty()) OutputFolder(options.output.folder, names(), options.output.force);
   const Trained trained = train(loaded.scenario, options.train);
   for (const std::string& failure : trained.failures) std::fprintf(stderr, "stepcast: %s\n", failure.c_str());
-  if (!trained.failures.empty()) return trained.measured.report.outcome == "out_of_memory" ? Exit::out_of_memory : Exit::failure;
   if (!options.output.folder.empty()) write_files(trained, options.output);
   print(options.output.json ? to_json(trained).dump(2) + "\n" : to_text(trained));
-  return Exit::ok;
+  if (trained.failures.empty()) return Exit::ok;
+  return trained.measured.report.outcome == "out_of_memory" ? Exit::out_of_memory : Exit::failure;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,8 @@ class Device {
   virtual void record(std::uint32_t event, program::Stream stream) = 0;
   virtual void wait(program::Stream stream, std::uint32_t event) = 0;
   virtual void host_wait(std::uint32_t event) = 0;
+  /// Called on a thread of the device when all that is on the stream by now is done.
+  virtual void then(program::Stream stream, std::function<void()> task) = 0;
   virtual void synchronize() = 0;
 
   /// All that is on the stream by now, and whether that much of it is done.

@@ -1,8 +1,13 @@
 // Threads of all ranks, their failures and what they measured.
 #include "real_backend/train.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -15,27 +20,34 @@
 namespace stepcast::real {
 namespace {
 
-/// What a rank leaves behind.
+/// What a rank leaves behind. Steps are there up to `done`, whatever comes of the rest.
 struct RankResult {
   std::vector<StepMetrics> steps;
+  Counter done{0};
+  std::atomic<bool> back{false};  // its threads have ended
   std::vector<Moments> parameters;
   MemoryPeaks memory;
   trace::Trace trace;
   bool out_of_memory = false;
 };
 
-class HostJob {
+/// Owned by all its threads too, so that those which never end have what they use.
+class HostJob : public std::enable_shared_from_this<HostJob> {
  public:
   HostJob(const program::Program& program, const JobSettings& settings)
-      : program_(program), settings_(settings), groups_(failure_, static_cast<std::int32_t>(settings.training.ranks)) {}
+      : program_(program), settings_(settings), groups_(failure_, static_cast<std::int32_t>(settings.training.ranks)) {
+    for (std::int64_t rank = 0; rank < settings.training.ranks; ++rank) results_.emplace_back().steps.resize(program.steps.size());
+  }
 
   JobResult run() {
-    const auto ranks = static_cast<std::size_t>(settings_.training.ranks);
-    results_.resize(ranks);
     std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < ranks; ++rank) threads.emplace_back([this, rank] { run_rank(static_cast<std::int32_t>(rank)); });
+    for (std::size_t rank = 0; rank < results_.size(); ++rank)
+      threads.emplace_back([job = shared_from_this(), rank] { job->run_rank(static_cast<std::int32_t>(rank)); });
     watch();
-    for (std::thread& thread : threads) thread.join();
+    for (std::size_t rank = 0; rank < threads.size(); ++rank) {
+      if (results_[rank].back.load(std::memory_order_acquire)) threads[rank].join();
+      else threads[rank].detach();
+    }
     return joined();
   }
 
@@ -50,7 +62,7 @@ class HostJob {
       result.out_of_memory = true;
       failure_.raise(who + ": out of memory: " + error.what());
     } catch (const std::exception& error) { failure_.raise(who + ": " + error.what()); }
-    advance(finished_);
+    result.back.store(true, std::memory_order_release);
   }
 
   void work(std::int32_t rank, RankResult& result) {
@@ -58,50 +70,68 @@ class HostJob {
     Executor executor(program_, device, clock_, settings_.memory, rank);
     executor.setup();
     initialise(program_, executor.memory(), settings_.training, rank);
-    for (std::size_t step = 0; step < program_.steps.size(); ++step) executor.step(static_cast<std::int32_t>(step));
+    const auto* metrics = reinterpret_cast<const double*>(executor.memory().at(*program_.metrics));
+    for (std::int32_t step = 0; step < static_cast<std::int32_t>(program_.steps.size()); ++step) {
+      executor.step(step);
+      device.then(program::Stream::compute, [this, rank, step, metrics] { keep(rank, step, metrics + program::kMetricsPerStep * step); });
+    }
     device.synchronize();
-    result.steps = metrics(executor.memory());
     result.parameters = moments(program_, executor.memory(), rank);
     result.memory = executor.memory().peaks();
     result.trace = executor.recorder().take(device.take_slices());
   }
 
-  /// The clipping kernel alone writes a norm.
-  [[nodiscard]] std::vector<StepMetrics> metrics(const DeviceMemory& memory) const {
-    const auto* numbers = reinterpret_cast<const double*>(memory.at(*program_.metrics));
-    std::vector<StepMetrics> result;
-    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
-      const double norm = numbers[program::kMetricsPerStep * static_cast<std::int64_t>(i) + 1];
-      result.push_back({numbers[program::kMetricsPerStep * static_cast<std::int64_t>(i)], norm > 0 ? norm : std::numeric_limits<double>::quiet_NaN()});
-    }
-    return result;
+  /// A rank has done a step. The clipping kernel alone writes a norm.
+  void keep(std::int32_t rank, std::int32_t step, const double* metrics) {
+    RankResult& result = results_[static_cast<std::size_t>(rank)];
+    result.steps[static_cast<std::size_t>(step)] = {metrics[0], metrics[1] > 0 ? metrics[1] : std::numeric_limits<double>::quiet_NaN()};
+    if (settings_.on_step) settings_.on_step(rank, step);
+    result.done.store(static_cast<std::uint32_t>(step) + 1, std::memory_order_release);
   }
 
-  /// Waits for all ranks, and ends the job when no kernel of any of them has ended for too long.
+  [[nodiscard]] std::string missing_ranks() const {
+    std::string list;
+    for (std::size_t rank = 0; rank < results_.size(); ++rank)
+      if (!results_[rank].back.load(std::memory_order_acquire)) list += (list.empty() ? "" : ", ") + std::to_string(rank);
+    return list;
+  }
+
+  /// Waits for all ranks; ends the job when no kernel of any of them has ended for too long, and gives those up that don't end then.
   void watch() {
-    const auto ranks = static_cast<std::uint32_t>(settings_.training.ranks);
     auto since = std::chrono::steady_clock::now();
     std::uint32_t seen = progress_.load();
-    while (finished_.load(std::memory_order_acquire) < ranks) {
+    bool late = false;
+    for (std::string missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       const auto now = std::chrono::steady_clock::now();
       if (progress_.load() != seen) seen = progress_.load(), since = now;
-      if (failure_.raised() || std::chrono::duration<double>(now - since).count() < settings_.deadline_s) continue;
-      failure_.raise("no kernel of any rank has ended for " + std::to_string(static_cast<int>(settings_.deadline_s)) + " s");
+      const double idle = std::chrono::duration<double>(now - since).count();
+      if (!late && idle >= settings_.deadline_s) {
+        late = true;
+        if (!failure_.raised()) failure_.raise(fmt::format("no kernel of any rank has ended for {:g} s", settings_.deadline_s));
+      }
+      if (idle >= settings_.deadline_s + kGrace) return failure_.raise("a kernel does not return; left behind: rank " + missing);
     }
+  }
+
+  /// Means over the ranks of the steps that all have done.
+  [[nodiscard]] std::vector<StepMetrics> steps() const {
+    std::uint32_t done = static_cast<std::uint32_t>(program_.steps.size());
+    for (const RankResult& rank : results_) done = std::min(done, rank.done.load(std::memory_order_acquire));
+    std::vector<StepMetrics> result(done);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      for (const RankResult& rank : results_) result[i].loss += rank.steps[i].loss / static_cast<double>(results_.size());
+      result[i].grad_norm = results_.front().steps[i].grad_norm;
+    }
+    return result;
   }
 
   JobResult joined() {
     JobResult result;
     result.failures = failure_.causes();
-    for (const RankResult& rank : results_) result.out_of_memory = result.out_of_memory || rank.out_of_memory;
+    result.steps = steps();
+    for (const RankResult& rank : results_) result.out_of_memory = result.out_of_memory || (rank.back.load() && rank.out_of_memory);
     if (!result.failures.empty()) return result;
-    result.steps.resize(program_.steps.size());
-    const auto ranks = static_cast<double>(results_.size());
-    for (std::size_t i = 0; i < result.steps.size(); ++i) {
-      for (const RankResult& rank : results_) result.steps[i].loss += rank.steps[i].loss / ranks;
-      result.steps[i].grad_norm = results_.front().steps[i].grad_norm;
-    }
     for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
       Moments all;
       for (const RankResult& rank : results_) all.sum += rank.parameters[i].sum, all.squares += rank.parameters[i].squares;
@@ -114,18 +144,19 @@ class HostJob {
   }
 
   static constexpr std::int64_t kReserve = std::int64_t{1} << 30;  // address space beside the pool's size: segments begin at multiples
+  static constexpr double kGrace = 1;                              // seconds for threads to end once they are told to
 
-  const program::Program& program_;
-  const JobSettings& settings_;
+  const program::Program program_;
+  const JobSettings settings_;
   Clock clock_;
   Failure failure_;
   host::Groups groups_;
-  Counter progress_{0}, finished_{0};
-  std::vector<RankResult> results_;
+  Counter progress_{0};
+  std::deque<RankResult> results_;
 };
 
 }  // namespace
 
-JobResult train_on_host(const program::Program& program, const JobSettings& settings) { return HostJob(program, settings).run(); }
+JobResult train_on_host(const program::Program& program, const JobSettings& settings) { return std::make_shared<HostJob>(program, settings)->run(); }
 
 }  // namespace stepcast::real

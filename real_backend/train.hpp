@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace stepcast::real {
 struct JobSettings {
   Training training;  // `ranks` of it are the job's
   MemoryLimits memory;
-  double deadline_s = 60;  // without the end of a kernel on any rank
+  double deadline_s = 60;                                               // without the end of a kernel on any rank
+  std::function<void(std::int32_t rank, std::int32_t step)> on_step{};  // called on a rank's compute stream when it has done a step; may be empty
 };
 
 /// The norm is NaN where the program clips nothing.
@@ -32,13 +34,14 @@ struct ParameterSummary {
 struct JobResult {
   std::vector<std::string> failures;  // causes, one line each; empty: all went well
   bool out_of_memory = false;
-  std::vector<StepMetrics> steps;  // of the whole global batch
+  std::vector<StepMetrics> steps;  // of the whole global batch; after a failure those that all ranks had done
   std::vector<ParameterSummary> parameters;
   MemoryPeaks memory;  // of the first rank
   trace::Trace trace;  // of the first rank
 };
 
-/// Runs all steps of a program of native kernels on threads of this process.
+/// Runs all steps of a program of native kernels on threads of this process. Where a rank's kernel doesn't return within the deadline and a second more, its threads are
+/// left behind.
 JobResult train_on_host(const program::Program& program, const JobSettings& settings);
 
 }  // namespace stepcast::real

@@ -95,28 +95,44 @@ Trained train(const scenarios::Scenario& scenario, const TrainOptions& options) 
   return trained;
 }
 
+namespace {
+
+/// Times are there for runs that went well.
+std::string step_text(const Trained& trained, std::size_t i) {
+  const real::StepMetrics& step = trained.steps[i];
+  const std::string norm = std::isnan(step.grad_norm) ? "" : fmt::format("  gradient norm {:.12g}", step.grad_norm);
+  const std::string time = trained.failures.empty() ? "  " + time_text(trained.measured.report.step_times_s[i]) : "";
+  return fmt::format("step {}  loss {:.12g}{}{}\n", i, step.loss, norm, time);
+}
+
+nlohmann::ordered_json step_json(const Trained& trained, std::size_t i) {
+  const real::StepMetrics& step = trained.steps[i];
+  nlohmann::ordered_json row = {{"step", i}, {"loss", step.loss}, {"grad_norm", nullptr}};
+  if (!std::isnan(step.grad_norm)) row["grad_norm"] = step.grad_norm;
+  if (trained.failures.empty()) row["step_time_s"] = trained.measured.report.step_times_s[i];
+  return row;
+}
+
+/// What a run that failed had done.
+nlohmann::ordered_json failed_json(const Trained& trained) {
+  return {{"outcome", trained.measured.report.outcome}, {"failures", trained.failures}, {"resolved_scenario", scenarios::to_json(trained.measured.scenario)}};
+}
+
+}  // namespace
+
 std::string to_text(const Trained& trained) {
   std::string text;
-  for (std::size_t i = 0; i < trained.steps.size(); ++i) {
-    const real::StepMetrics& step = trained.steps[i];
-    const std::string norm = std::isnan(step.grad_norm) ? "" : fmt::format("  gradient norm {:.12g}", step.grad_norm);
-    text += fmt::format("step {}  loss {:.12g}{}  {}\n", i, step.loss, norm, time_text(trained.measured.report.step_times_s[i]));
-  }
-  return text + "\n" + to_text(trained.measured.report);
+  for (std::size_t i = 0; i < trained.steps.size(); ++i) text += step_text(trained, i);
+  return trained.failures.empty() ? text + "\n" + to_text(trained.measured.report) : text;
 }
 
 nlohmann::ordered_json to_json(const Trained& trained) {
-  nlohmann::ordered_json json = json_of(trained.measured);
+  nlohmann::ordered_json json = trained.failures.empty() ? json_of(trained.measured) : failed_json(trained);
   json["schema"] = kTrainSchema;
   const HostMachine machine = host_machine();
   json["machine"] = {{"device", "host"}, {"host", machine.processor}, {"threads", machine.threads}, {"memory_bytes", machine.memory_bytes}};
   json["training"] = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < trained.steps.size(); ++i) {
-    const real::StepMetrics& step = trained.steps[i];
-    nlohmann::ordered_json row = {{"step", i}, {"loss", step.loss}, {"grad_norm", nullptr}, {"step_time_s", trained.measured.report.step_times_s[i]}};
-    if (!std::isnan(step.grad_norm)) row["grad_norm"] = step.grad_norm;
-    json["training"].push_back(std::move(row));
-  }
+  for (std::size_t i = 0; i < trained.steps.size(); ++i) json["training"].push_back(step_json(trained, i));
   json["final_parameters"] = nlohmann::ordered_json::object();
   for (const real::ParameterSummary& p : trained.parameters) json["final_parameters"][p.name] = {{"sum", p.sum}, {"norm", p.norm}};
   return json;

@@ -20,13 +20,13 @@ struct Trained {
   Prediction measured;  // scenario, program, trace and report of the real run
   std::vector<real::StepMetrics> steps;
   std::vector<real::ParameterSummary> parameters;
-  std::vector<std::string> failures;  // causes; nothing else is filled in but the outcome
+  std::vector<std::string> failures;  // causes; nothing else is filled in then but the outcome and the steps that were done
 };
 
 /// The scenario must have native kernels. Throws InputError.
 Trained train(const scenarios::Scenario& scenario, const TrainOptions& options);
 
-/// One line per step, and the report.
+/// One line per step, and the report; after a failure the steps alone.
 std::string to_text(const Trained& trained);
 nlohmann::ordered_json to_json(const Trained& trained);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "real_backend/device.hpp"
@@ -28,6 +29,7 @@ class HostDevice final : public Device {
   void record(std::uint32_t event, program::Stream stream) override;
   void wait(program::Stream stream, std::uint32_t event) override;
   void host_wait(std::uint32_t event) override;
+  void then(program::Stream stream, std::function<void()> task) override { lane(stream).stream.push(std::move(task)); }
   void synchronize() override;
   std::uint64_t position(program::Stream stream) override { return lane(stream).stream.pushed(); }
   [[nodiscard]] bool reached(program::Stream stream, std::uint64_t position) const override;

@@ -67,6 +67,11 @@ TEST_CASE("what can't be run is refused; a run that fails says why in one line")
   CHECK(memory.code == 4);
   CHECK(has(memory.err, "rank 0: out of memory: no room for"));
   CHECK(one_line(memory.err));
+  const Outcome kept = place.run("train tiny.json --set /allocator/device_memory=\"2 MiB\" --json --out kept");
+  CHECK(kept.code == 4);
+  CHECK(Json::parse(kept.out)["outcome"] == "out_of_memory");
+  CHECK(Json::parse(kept.out)["training"].is_array());
+  CHECK(Json::parse(stepcast::test::read(place / "kept/report.json")) == Json::parse(kept.out));
 }
 
 TEST_CASE("bench writes what calibrate reads") {

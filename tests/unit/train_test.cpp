@@ -2,6 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
 
 #include "tests/support/tiny_models.hpp"
 
@@ -103,6 +107,26 @@ TEST_CASE("a job whose deadline is over ends at once, wherever its ranks are") {
   settings.deadline_s = 0;
   const JobResult result = train_on_host(program::build_program(spec, 200), settings);
   CHECK(result.failures == std::vector<std::string>{"no kernel of any rank has ended for 0 s"});
+}
+
+TEST_CASE("a kernel that never returns ends the job within its deadline, by name of the rank; the steps that all ranks had done are kept") {
+  program::StepSpec spec = tiny_llama();
+  spread(spec, 2);
+  JobSettings settings = closed_form(spec);
+  const auto whole = train_on_host(program::build_program(spec, 3), settings);
+  settings.deadline_s = 0.3;
+  const auto over = std::make_shared<std::atomic<bool>>(false);
+  settings.on_step = [over](std::int32_t rank, std::int32_t step) {
+    while (rank == 1 && step == 2 && !over->load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  const JobResult result = train_on_host(program::build_program(spec, 6), settings);
+  const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  CHECK(result.failures == std::vector<std::string>{"no kernel of any rank has ended for 0.3 s", "a kernel does not return; left behind: rank 1"});
+  CHECK(took < 30);
+  REQUIRE(result.steps.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(result.steps[i].loss == whole.steps[i].loss);
+  over->store(true);
 }
 
 TEST_CASE("a pool that is too small ends the job as out of memory, with what asked") {
