@@ -69,7 +69,7 @@ Slot FeedForward::join(Slot d_gate, Slot d_up) {
   return w_.elementwise("aten::cat gate and up gradients", wide("d_gate_up", 2), {d_gate, d_up}, hw::MemoryClass::copy);
 }
 
-Slot FeedForward::sum(Slot a, Slot b) { return w_.add("aten::add input gradients", w_.rows_by(prefix_ + "d_ffn_input", rows_, w_.size.hidden), a, b); }
+Slot FeedForward::sum(Slot a, Slot b) { return w_.add("aten::add_ input gradients", a, a, b); }
 
 Slot FeedForward::forward_compiled(Slot x) {
   project(x);

@@ -80,7 +80,7 @@ Slot Norm::backward_eager_rms(Slot gradient, Slot result) {
   const Slot twice = w_.elementwise("PowBackward0 scale", full_fp32("twice"), {power}, kReduction);
   const Slot d_x_square = w_.elementwise("PowBackward0 mul", full_fp32("d_x_square"), {d_square, twice}, kReduction);
   if (!casts) return w_.add("aten::add norm gradients", result, d_x, d_x_square);
-  const Slot sum = w_.add("aten::add norm gradients", full_fp32("d_x32"), d_x, d_x_square);
+  const Slot sum = w_.add("aten::add_ norm gradients", d_x, d_x, d_x_square);
   return w_.elementwise("ToCopyBackward0", result, {sum}, kReduction);
 }
 

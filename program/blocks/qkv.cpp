@@ -140,12 +140,12 @@ Slot QkvProjection::backward(const Qkv& gradient) {
   if (rope_) g = {rope_q_.backward(g.q), rope_k_.backward(g.k), g.v};
   if (fused_) return w_.linear_backward(qkv_, join(g), x_);
   g = clamp_gradients(g);
-  // Autograd's engine takes what the forward made last first.
+  // Autograd's engine takes what the forward made last first, and adds gradients that meet to the one that nobody else holds (InputBuffer::accumulate).
   const Slot from_v = w_.linear_backward(v_, g.v, x_);
   const Slot from_k = w_.linear_backward(k_, g.k, x_);
-  const Slot two = w_.add("aten::add input gradients", w_.tokens_by("d_kv_input", w_.size.hidden), from_v, from_k);
+  const Slot two = w_.add("aten::add_ input gradients", from_v, from_v, from_k);
   const Slot from_q = w_.linear_backward(q_, g.q, x_);
-  return w_.add("aten::add input gradients", w_.tokens_by("d_qkv_input", w_.size.hidden), two, from_q);
+  return w_.add("aten::add_ input gradients", two, two, from_q);
 }
 
 Qkv QkvProjection::forward_compiled(Slot x) {

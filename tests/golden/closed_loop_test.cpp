@@ -36,15 +36,15 @@ TEST_CASE("bench, calibrate, run: the forecast stands on what was measured") {
   const Outcome run = place.run(on);
   REQUIRE_MESSAGE(run.code == 0, run.err);
   const double step = Json::parse(run.out)["step_time_s"].get<double>();
-  // Ten times the time of every kernel is a step of nearly ten times the length.
+  // Kernels of ten seconds make a step longer than any machine's.
   Json gpu = Json::parse(stepcast::test::read(place / "machine/gpu.json"));
   REQUIRE(gpu["measured"].size() > 15);
-  for (Json& row : gpu["measured"]) row["value"] = "1 ms";
+  for (Json& row : gpu["measured"]) row["value"] = "10 s";
   place.file("slow.json", gpu.dump());
   const Outcome slow = place.run(on + " --set /cluster/gpu=slow.json");
   REQUIRE_MESSAGE(slow.code == 0, slow.err);
   CHECK(Json::parse(slow.out)["step_time_s"].get<double>() > step);
-  CHECK(Json::parse(slow.out)["step_time_s"].get<double>() > 0.04);
+  CHECK(Json::parse(slow.out)["step_time_s"].get<double>() > 100);
 }
 
 TEST_CASE("validate --scenarios: one row per scenario, memory exact, files that can be read again") {
