@@ -32,7 +32,7 @@ Constant constant_in(Reader& reader, const ConstantRule& rule) {
 }
 
 Constant read_constant(Reader reader, const ConstantRule& rule) {
-  const Constant constant = constant_in(reader, rule);
+  Constant constant = constant_in(reader, rule);
   reader.finish();
   return constant;
 }
