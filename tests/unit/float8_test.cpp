@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string_view>
+
 #include <set>
 
 #include "program/build.hpp"
@@ -107,7 +109,7 @@ TEST_CASE("blockwise: one pass for both layouts with a scale for 128 elements, o
   StepSpec odd = llama(KernelSet::pytorch_eager, Matmul::fp8_blockwise);
   odd.batch.seq_len = 4096 + 16;
   REQUIRE(broken_rule(odd));
-  CHECK(broken_rule(odd)->key == "/precision/matmul");
+  CHECK(std::string_view(broken_rule(odd)->key) == "/precision/matmul");
 }
 
 TEST_CASE("the head multiplies in 16 bits; tf32 takes every product") {
