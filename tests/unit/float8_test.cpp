@@ -4,9 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include <string_view>
-
 #include <set>
+#include <string_view>
 
 #include "program/build.hpp"
 #include "program/check.hpp"
