@@ -113,8 +113,8 @@ std::string gpu_family(const std::string& gpu) { return gpu.empty() ? "not said"
 }  // namespace
 
 JudgedRow judge_row(const Run& raw, const calibration::Sources& sources, const JudgeOptions& options) {
-  const calibration::SourceFacts facts = sources.of(raw);
-  const Run run = calibration::completed(raw, facts);
+  const Run run = calibration::completed(raw, sources.of(raw));
+  const calibration::SourceFacts facts = sources.of(run);  // a fact may depend on a cell that another one fills
   JudgedRow row;
   row.id = run.id;
   row.group = facts.name.empty() ? "not said" : facts.name;

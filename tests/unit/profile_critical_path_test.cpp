@@ -1,10 +1,9 @@
 // The path back through a step, by the smallest profiles that show each turn. docs/diagnose.md, "Critical path".
 #include <doctest/doctest.h>
 
-#include <map>
-#include <ostream>
 #include <string>
 
+#include "support/microseconds_by.hpp"
 #include "support/profile_json.hpp"
 #include "trace/profile/critical_path.hpp"
 #include "trace/profile/metrics.hpp"
@@ -14,14 +13,7 @@ using namespace stepcast::trace::profile;
 
 namespace {
 
-/// us by kind.
-struct Kinds : std::map<std::string, std::int64_t> {
-  using std::map<std::string, std::int64_t>::map;
-  friend std::ostream& operator<<(std::ostream& out, const Kinds& kinds) {
-    for (const auto& [kind, time] : kinds) out << kind << ' ' << time << ", ";
-    return out;
-  }
-};
+using Kinds = stepcast::test::MicrosecondsBy;
 
 constexpr Time us(std::int64_t value) { return std::chrono::microseconds(value); }
 

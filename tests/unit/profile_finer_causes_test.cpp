@@ -1,10 +1,9 @@
 // Each finer cause of a gap, by the smallest profile that shows it. docs/diagnose.md, "What a gap's end waited for".
 #include <doctest/doctest.h>
 
-#include <map>
-#include <ostream>
 #include <string>
 
+#include "support/microseconds_by.hpp"
 #include "support/profile_json.hpp"
 #include "trace/profile/findings.hpp"
 #include "trace/profile/finer_causes.hpp"
@@ -14,14 +13,7 @@ using namespace stepcast::trace::profile;
 
 namespace {
 
-/// us by cause.
-struct Parts : std::map<std::string, std::int64_t> {
-  using std::map<std::string, std::int64_t>::map;
-  friend std::ostream& operator<<(std::ostream& out, const Parts& parts) {
-    for (const auto& [cause, time] : parts) out << cause << ' ' << time << ", ";
-    return out;
-  }
-};
+using Parts = stepcast::test::MicrosecondsBy;
 
 constexpr Time us(std::int64_t value) { return std::chrono::microseconds(value); }
 

@@ -6,7 +6,6 @@
 
 #include "trace/profile/raw_event.hpp"
 #include "trace/profile/scan.hpp"
-#include "trace/profile/vocabulary.hpp"
 
 using namespace stepcast::trace::profile;
 
@@ -73,28 +72,4 @@ TEST_CASE("every proper beginning of an event asks for more, and faults are told
     RawEvent event;
     CHECK_MESSAGE(scan(wrong, event) == Scan::broken, wrong);
   }
-}
-
-TEST_CASE("what names mean") {
-  CHECK(class_of("Kernel") == EventClass::kernel);
-  CHECK(class_of("gpu_memcpy") == EventClass::copy);
-  CHECK(class_of("cuda_driver") == EventClass::host_call);
-  CHECK(class_of("anything") == EventClass::other);
-  CHECK_FALSE(is_known_category("anything"));
-  CHECK(is_communication("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)"));
-  CHECK(is_communication("void dpsk::ep::internode::dispatch<false>(int4*)"));
-  CHECK_FALSE(is_communication("ampere_sgemm_32x32_sliced1x4_tn"));
-  CHECK(collective_type("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL") == "reducescatter");
-  CHECK(collective_type("ncclDevKernel_AllGather_RING_LL") == "allgather");
-  CHECK(collective_type("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t") == "sendrecv");
-  CHECK(collective_type("ncclDevKernel_Reduce_Sum") == "reduce");
-  CHECK(kind_of_call("cudaMalloc") == CallKind::allocator);
-  CHECK(kind_of_call("hipFree") == CallKind::allocator);
-  CHECK(kind_of_call("cudaHostAlloc") == CallKind::allocator);
-  CHECK(kind_of_call("cuMemCreate") == CallKind::allocator);
-  CHECK(kind_of_call("cudaMemcpyAsync") == CallKind::copy);
-  CHECK(kind_of_call("cudaStreamSynchronize") == CallKind::synchronise);
-  CHECK(kind_of_call("hipDeviceSynchronize") == CallKind::synchronise);
-  CHECK(kind_of_call("cudaLaunchKernel") == CallKind::plain);
-  CHECK(kind_of_call("cudaMemsetAsync") == CallKind::plain);
 }

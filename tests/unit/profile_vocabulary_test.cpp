@@ -17,6 +17,9 @@ TEST_CASE("categories of all releases, in any case; what is not known is other w
   CHECK(is_known_category("overhead"));
   CHECK(class_of("ac2g2") == EventClass::other);
   CHECK_FALSE(is_known_category("ac2g2"));
+  CHECK(class_of("gpu_memcpy") == EventClass::copy);
+  CHECK(class_of("anything") == EventClass::other);
+  CHECK_FALSE(is_known_category("anything"));
 }
 
 TEST_CASE("communication kernels by name, and their kind") {
@@ -31,6 +34,12 @@ TEST_CASE("communication kernels by name, and their kind") {
   CHECK(collective_type("ncclDevKernel_Reduce_Sum_f32_RING_LL") == "reduce");
   CHECK(collective_type("ncclKernel_SendRecv") == "sendrecv");
   CHECK(collective_type("ncclDevKernel_New") == "other");
+  CHECK(is_communication("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)"));
+  CHECK(is_communication("void dpsk::ep::internode::dispatch<false>(int4*)"));
+  CHECK_FALSE(is_communication("ampere_sgemm_32x32_sliced1x4_tn"));
+  CHECK(collective_type("ncclDevKernel_AllGather_RING_LL") == "allgather");
+  CHECK(collective_type("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t") == "sendrecv");
+  CHECK(collective_type("ncclDevKernel_Reduce_Sum") == "reduce");
 }
 
 TEST_CASE("driver calls that stall a host, of CUDA's runtime and driver and of HIP") {
@@ -39,6 +48,15 @@ TEST_CASE("driver calls that stall a host, of CUDA's runtime and driver and of H
   for (const char* call : {"cudaMemcpyAsync", "hipMemcpyWithStream"}) CHECK_MESSAGE(kind_of_call(call) == CallKind::copy, call);
   for (const char* call : {"cudaMalloc", "hipFree", "cudaHostAlloc", "cuMemMap", "cuMemCreate"}) CHECK_MESSAGE(kind_of_call(call) == CallKind::allocator, call);
   for (const char* call : {"cudaLaunchKernel", "cudaMemsetAsync", "cuMemsetD8Async", "aten::mm"}) CHECK_MESSAGE(kind_of_call(call) == CallKind::plain, call);
+  CHECK(kind_of_call("cudaMalloc") == CallKind::allocator);
+  CHECK(kind_of_call("hipFree") == CallKind::allocator);
+  CHECK(kind_of_call("cudaHostAlloc") == CallKind::allocator);
+  CHECK(kind_of_call("cuMemCreate") == CallKind::allocator);
+  CHECK(kind_of_call("cudaMemcpyAsync") == CallKind::copy);
+  CHECK(kind_of_call("cudaStreamSynchronize") == CallKind::synchronise);
+  CHECK(kind_of_call("hipDeviceSynchronize") == CallKind::synchronise);
+  CHECK(kind_of_call("cudaLaunchKernel") == CallKind::plain);
+  CHECK(kind_of_call("cudaMemsetAsync") == CallKind::plain);
 }
 
 TEST_CASE("steps and data loaders") {
