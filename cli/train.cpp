@@ -17,7 +17,6 @@ struct Options {
   ScenarioChoice choice;
   OutputChoice output;
   TrainOptions train;
-  std::string device = "host";
   std::int32_t ranks = 0;  // 0: the scenario's
 };
 
@@ -57,7 +56,9 @@ void add_train(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();  // shared with the callback, which CLI11 copies
   CLI::App* command = app.add_subcommand("train", "Run a scenario's steps for real, and measure them");
   options->choice.add_to(*command);
-  command->add_option("--device", options->device, "What to run on: host, the processors of this machine")->type_name("DEVICE")->check(CLI::IsMember({"host"}));
+  command->add_option("--device", options->train.device, "What to run on: host, the processors of this machine, or cuda, its GPUs, one rank on each")
+      ->type_name("DEVICE")
+      ->check(CLI::IsMember({"host", "cuda"}));
   command->add_option("--ranks", options->ranks, "Ranks, as one node, in place of the scenario's cluster")->type_name("N")->check(CLI::Range(1, 64));
   command->add_flag("--closed-form", options->train.closed_form, "Weights and tokens from the formulas of docs/real_backend.md");
   command->add_option("--deadline", options->train.deadline_s, "Seconds without the end of a kernel after which the job ends")

@@ -1,10 +1,12 @@
-// What an executor asks of a device: the verbs of a program, with addresses in place of buffers. Drivers: host/ (threads and memory of this machine). docs/real_backend.md.
+// What an executor asks of a device: the verbs of a program, with addresses in place of buffers. Drivers: host/ (threads and memory of this machine), cuda/ (GPUs).
+// docs/real_backend.md.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "program/program.hpp"
@@ -32,7 +34,14 @@ struct CollectiveTask {
   trace::Slice slice;
 };
 
-/// Streams are FIFOs. All calls come from one thread, the rank's host. Any call throws Stopped once the job has failed.
+/// Memory that the allocator has of the device, in the allocator's addresses.
+struct Segment {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  auto operator<=>(const Segment&) const = default;
+};
+
+/// Streams are FIFOs. All calls come from one thread, the rank's host, but for read and write. Any call throws Stopped once the job has failed.
 class Device {
  public:
   virtual ~Device() = default;
@@ -54,11 +63,21 @@ class Device {
   virtual std::uint64_t position(program::Stream stream) = 0;
   [[nodiscard]] virtual bool reached(program::Stream stream, std::uint64_t position) const = 0;
 
-  /// The memory behind an address of the allocator. Throws std::runtime_error if the device has no more address space.
+  /// From now on the allocator has these segments, in the order of addresses: what is not among them any more is given back. Throws OutOfMemory.
+  virtual void map(std::span<const Segment> segments) = 0;
+  /// The memory behind an address of the allocator, inside of a segment. Throws std::runtime_error if the device has no more address space.
   virtual std::byte* memory(std::uint64_t address, std::int64_t bytes) = 0;
+  /// Copies from and to the device's memory, at once and from any thread: what is written must not be in use, what is read must be done.
+  virtual void read(const std::byte* from, std::span<std::byte> to) = 0;
+  virtual void write(std::byte* to, std::span<const std::byte> from) = 0;
 
   /// Slices of all streams so far; the device must be idle.
   virtual std::vector<trace::Slice> take_slices() = 0;
+};
+
+/// A request that the pool, or the device itself, has no room for.
+struct OutOfMemory final : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 /// The clock of traces: picoseconds since `start`, on which all ranks of a job agree.

@@ -16,9 +16,11 @@ DeviceMemory::DeviceMemory(const program::Program& program, Device& device, cons
 void DeviceMemory::alloc(std::uint32_t buffer, program::Stream stream) {
   const program::BufferEntry& entry = program_.buffers[buffer];
   memory::Outcome outcome = allocator_.malloc(entry.bytes, static_cast<int>(stream));
+  follow(outcome);
   if (outcome.kind == memory::Outcome::Kind::must_drain) {
     device_.synchronize();
     outcome = allocator_.malloc_after_drain(entry.bytes, static_cast<int>(stream));
+    follow(outcome);
   }
   if (outcome.kind != memory::Outcome::Kind::done)
     throw OutOfMemory("no room for \"" + entry.label + "\", " + std::to_string(entry.bytes) + " bytes: " + std::to_string(statistics().allocated) +
@@ -27,6 +29,17 @@ void DeviceMemory::alloc(std::uint32_t buffer, program::Stream stream) {
   b = {outcome.block, nullptr, outcome.bytes, true};
   if (b.block != memory::kNoBlock) b.memory = device_.memory(allocator_.address(b.block), b.bytes);
   note(entry, b.bytes);
+}
+
+/// Tells the device what segments there are, where the request has changed them.
+void DeviceMemory::follow(const memory::Outcome& outcome) {
+  if (outcome.device_mallocs == 0 && outcome.device_frees == 0) return;
+  std::vector<Segment> segments;
+  for (const memory::BlockInfo& block : allocator_.snapshot()) {
+    if (block.begins_segment) segments.push_back({block.address, 0});
+    segments.back().bytes += block.size;
+  }
+  device_.map(segments);
 }
 
 void DeviceMemory::free(std::uint32_t buffer) {

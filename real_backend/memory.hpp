@@ -17,11 +17,6 @@ struct MemoryLimits {
   std::int64_t pool_bytes = std::int64_t{1} << 34;
 };
 
-/// A request that the pool has no room for.
-struct OutOfMemory final : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 struct MemoryPeaks {
   std::int64_t allocated = 0, active = 0, reserved = 0;
   std::array<std::int64_t, program::kOwners> by_owner{};  // at the moment of `allocated`
@@ -59,6 +54,7 @@ class DeviceMemory {
     bool live = false;
   };
   void note(const program::BufferEntry& entry, std::int64_t bytes);
+  void follow(const memory::Outcome& outcome);
 
   const program::Program& program_;
   Device& device_;

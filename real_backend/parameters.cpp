@@ -2,7 +2,7 @@
 #include "real_backend/parameters.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <span>
 
 #include "real_backend/host/types.hpp"
 
@@ -19,33 +19,37 @@ void on_rank(const program::ParameterEntry& e, std::int32_t rank, F f) {
 
 }  // namespace
 
-void initialise(const program::Program& program, const DeviceMemory& memory, const Training& training, std::int32_t rank) {
-  const auto clear = [&](std::uint32_t buffer) { std::memset(memory.at(buffer), 0, static_cast<std::size_t>(program.buffers[buffer].bytes)); };
+void initialise(const program::Program& program, const DeviceMemory& memory, Device& device, const Training& training, std::int32_t rank) {
+  const auto clear = [&](std::uint32_t buffer) {
+    if (memory.at(buffer) != nullptr) device.write(memory.at(buffer), std::vector<std::byte>(static_cast<std::size_t>(program.buffers[buffer].bytes)));
+  };
   clear(*program.metrics);
   std::uint32_t cleared = *program.metrics;
   for (const program::ParameterEntry& e : program.parameters) {
-    if (e.master != cleared && program.buffers[e.master].bytes > 0 && e.begin == 0 && e.place == 0) clear(cleared = e.master);
+    if (e.master != cleared && e.begin == 0 && e.place == 0) clear(cleared = e.master);
   }
   for (const program::ParameterEntry& e : program.parameters) {
     on_rank(e, rank, [&](std::int64_t first, std::int64_t place, std::int64_t count) {
       host::with_type(e.dtype, [&]<class T>(host::Type<T>) {
-        T* to = reinterpret_cast<T*>(memory.at(e.master)) + place;
-        for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(training.parameter(e.name, e.first + first + i));
+        std::vector<T> values(static_cast<std::size_t>(count));
+        for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = static_cast<T>(training.parameter(e.name, e.first + first + i));
+        device.write(memory.at(e.master) + place * static_cast<std::int64_t>(sizeof(T)), std::as_bytes(std::span(values)));
       });
     });
   }
 }
 
-std::vector<Moments> moments(const program::Program& program, const DeviceMemory& memory, std::int32_t rank) {
+std::vector<Moments> moments(const program::Program& program, const DeviceMemory& memory, Device& device, std::int32_t rank) {
   std::vector<Moments> result(program.parameters.size());
   for (std::size_t i = 0; i < result.size(); ++i) {
     const program::ParameterEntry& e = program.parameters[i];
     if (rank >= e.ranks) continue;
     on_rank(e, rank, [&](std::int64_t, std::int64_t place, std::int64_t count) {
       host::with_type(e.dtype, [&]<class T>(host::Type<T>) {
-        const T* from = reinterpret_cast<const T*>(memory.at(e.master)) + place;
-        for (std::int64_t k = 0; k < count; ++k) {
-          const auto value = static_cast<double>(from[k]);
+        std::vector<T> values(static_cast<std::size_t>(count));
+        device.read(memory.at(e.master) + place * static_cast<std::int64_t>(sizeof(T)), std::as_writable_bytes(std::span(values)));
+        for (const T element : values) {
+          const auto value = static_cast<double>(element);
           result[i].sum += value;
           result[i].squares += value * value;
         }

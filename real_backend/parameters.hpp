@@ -10,14 +10,14 @@
 
 namespace stepcast::real {
 
-/// Fills the rank's part of the master copies, the padding with zeros, and the metrics with zeros. The device must be able to read host memory there.
-void initialise(const program::Program& program, const DeviceMemory& memory, const Training& training, std::int32_t rank);
+/// Fills the rank's part of the master copies, the padding with zeros, and the metrics with zeros.
+void initialise(const program::Program& program, const DeviceMemory& memory, Device& device, const Training& training, std::int32_t rank);
 
 /// Of one parameter's elements on a rank.
 struct Moments {
   double sum = 0, squares = 0;
 };
 /// By parameter, in the program's order; nothing on ranks outside of the first shard group, which hold copies.
-std::vector<Moments> moments(const program::Program& program, const DeviceMemory& memory, std::int32_t rank);
+std::vector<Moments> moments(const program::Program& program, const DeviceMemory& memory, Device& device, std::int32_t rank);
 
 }  // namespace stepcast::real

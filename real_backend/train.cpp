@@ -4,17 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <deque>
 #include <limits>
 #include <memory>
+#include <span>
+#include <stdexcept>
 #include <thread>
 
 #include "real_backend/executor.hpp"
 #include "real_backend/failure.hpp"
-#include "real_backend/host/device.hpp"
+#include "real_backend/host/driver.hpp"
 #include "real_backend/parameters.hpp"
 
 namespace stepcast::real {
@@ -32,10 +35,10 @@ struct RankResult {
 };
 
 /// Owned by all its threads too, so that those which never end have what they use.
-class HostJob : public std::enable_shared_from_this<HostJob> {
+class Job : public std::enable_shared_from_this<Job> {
  public:
-  HostJob(const program::Program& program, const JobSettings& settings)
-      : program_(program), settings_(settings), groups_(failure_, static_cast<std::int32_t>(settings.training.ranks)) {
+  Job(const program::Program& program, const JobSettings& settings, const MakeDriver& make_driver)
+      : program_(program), settings_(settings), driver_(make_driver({failure_, progress_, clock_, settings_.training})) {
     for (std::int64_t rank = 0; rank < settings.training.ranks; ++rank) results_.emplace_back().steps.resize(program.steps.size());
   }
 
@@ -66,25 +69,33 @@ class HostJob : public std::enable_shared_from_this<HostJob> {
   }
 
   void work(std::int32_t rank, RankResult& result) {
-    host::HostDevice device(failure_, progress_, groups_, clock_, settings_.training, rank, program_.events.size(), 2 * settings_.memory.pool_bytes + kReserve);
-    Executor executor(program_, device, clock_, settings_.memory, rank);
+    const std::unique_ptr<Device> device = driver_->open(program_, rank, settings_.memory.pool_bytes);
+    Executor executor(program_, *device, clock_, settings_.memory, rank);
     executor.setup();
-    initialise(program_, executor.memory(), settings_.training, rank);
-    const auto* metrics = reinterpret_cast<const double*>(executor.memory().at(*program_.metrics));
+    initialise(program_, executor.memory(), *device, settings_.training, rank);
+    const std::byte* metrics = executor.memory().at(*program_.metrics);
     for (std::int32_t step = 0; step < static_cast<std::int32_t>(program_.steps.size()); ++step) {
       executor.step(step);
-      device.then(program::Stream::compute, [this, rank, step, metrics] { keep(rank, step, metrics + program::kMetricsPerStep * step); });
+      device->then(program::Stream::compute, [this, rank, step, metrics, &device = *device] { keep(rank, step, metrics_of(device, metrics, step)); });
     }
-    device.synchronize();
-    result.parameters = moments(program_, executor.memory(), rank);
+    device->synchronize();
+    result.parameters = moments(program_, executor.memory(), *device, rank);
     result.memory = executor.memory().peaks();
-    result.trace = executor.recorder().take(device.take_slices());
+    result.trace = executor.recorder().take(device->take_slices());
   }
 
-  /// A rank has done a step. The clipping kernel alone writes a norm.
-  void keep(std::int32_t rank, std::int32_t step, const double* metrics) {
+  /// The clipping kernel alone writes a norm.
+  static StepMetrics metrics_of(Device& device, const std::byte* metrics, std::int32_t step) {
+    std::array<double, program::kMetricsPerStep> values{};
+    device.read(metrics + static_cast<std::size_t>(step) * sizeof values, std::as_writable_bytes(std::span(values)));
+    return {values[0], values[1] > 0 ? values[1] : std::numeric_limits<double>::quiet_NaN()};
+  }
+
+  /// A rank has done a step.
+  void keep(std::int32_t rank, std::int32_t step, const StepMetrics& metrics) {
+    if (!std::isfinite(metrics.loss)) throw std::runtime_error(fmt::format("the loss is not a finite number in step {}", step));
     RankResult& result = results_[static_cast<std::size_t>(rank)];
-    result.steps[static_cast<std::size_t>(step)] = {metrics[0], metrics[1] > 0 ? metrics[1] : std::numeric_limits<double>::quiet_NaN()};
+    result.steps[static_cast<std::size_t>(step)] = metrics;
     if (settings_.on_step) settings_.on_step(rank, step);
     result.done.store(static_cast<std::uint32_t>(step) + 1, std::memory_order_release);
   }
@@ -143,20 +154,23 @@ class HostJob : public std::enable_shared_from_this<HostJob> {
     return result;
   }
 
-  static constexpr std::int64_t kReserve = std::int64_t{1} << 30;  // address space beside the pool's size: segments begin at multiples
-  static constexpr double kGrace = 1;                              // seconds for threads to end once they are told to
+  static constexpr double kGrace = 1;  // seconds for threads to end once they are told to
 
   const program::Program program_;
   const JobSettings settings_;
   Clock clock_;
   Failure failure_;
-  host::Groups groups_;
   Counter progress_{0};
+  const std::unique_ptr<Driver> driver_;
   std::deque<RankResult> results_;
 };
 
 }  // namespace
 
-JobResult train_on_host(const program::Program& program, const JobSettings& settings) { return std::make_shared<HostJob>(program, settings)->run(); }
+JobResult train(const program::Program& program, const JobSettings& settings, const MakeDriver& make_driver) {
+  return std::make_shared<Job>(program, settings, make_driver)->run();
+}
+
+JobResult train_on_host(const program::Program& program, const JobSettings& settings) { return train(program, settings, host::make_driver); }
 
 }  // namespace stepcast::real

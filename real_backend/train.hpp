@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "program/program.hpp"
+#include "real_backend/driver.hpp"
 #include "real_backend/memory.hpp"
 #include "real_backend/training.hpp"
 #include "trace/trace.hpp"
@@ -40,8 +41,10 @@ struct JobResult {
   trace::Trace trace;  // of the first rank
 };
 
-/// Runs all steps of a program of native kernels on threads of this process. Where a rank's kernel doesn't return within the deadline and a second more, its threads are
-/// left behind.
+/// Runs all steps of a program of native kernels, each rank's host a thread of this process. Where a rank's kernel doesn't return within the deadline and a second more, its
+/// threads are left behind.
+JobResult train(const program::Program& program, const JobSettings& settings, const MakeDriver& make_driver);
+/// On the host driver.
 JobResult train_on_host(const program::Program& program, const JobSettings& settings);
 
 }  // namespace stepcast::real

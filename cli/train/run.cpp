@@ -12,7 +12,7 @@
 #include "cli/report/report.hpp"
 #include "cli/report/table.hpp"
 #include "cli/report/text.hpp"
-#include "cli/train/host_machine.hpp"
+#include "cli/train/real_device.hpp"
 #include "hw_models/input_error.hpp"
 #include "program/build.hpp"
 
@@ -21,12 +21,12 @@ namespace {
 
 constexpr const char* kTrainSchema = "stepcast.train/1";
 
-/// A rank's share of the machine's memory, unless the scenario says how much a device has.
-std::int64_t pool_bytes(const scenarios::Scenario& scenario) {
-  return scenario.allocator.device_memory.value_or(host_machine().memory_bytes / scenarios::ranks(scenario));
+/// What the device has, unless the scenario says how much that is.
+std::int64_t pool_bytes(const scenarios::Scenario& scenario, const RealDevice& device) {
+  return scenario.allocator.device_memory.value_or(device.memory_bytes);
 }
 
-real::JobSettings settings_of(const scenarios::Scenario& scenario, const TrainOptions& options) {
+real::JobSettings settings_of(const scenarios::Scenario& scenario, const TrainOptions& options, const RealDevice& device) {
   real::JobSettings settings;
   settings.training.source = options.closed_form ? real::Source::closed_form : real::Source::seeded;
   settings.training.seed = static_cast<std::uint64_t>(scenario.run.seed);
@@ -34,7 +34,7 @@ real::JobSettings settings_of(const scenarios::Scenario& scenario, const TrainOp
   settings.training.seq_len = scenario.batch.seq_len;
   settings.training.micro_batch = scenario.batch.micro_batch;
   settings.training.ranks = scenarios::ranks(scenario);
-  settings.memory.pool_bytes = pool_bytes(scenario);
+  settings.memory.pool_bytes = pool_bytes(scenario, device);
   const auto pool = static_cast<double>(settings.memory.pool_bytes);
   settings.memory.allocator = allocator_settings(scenario.allocator, pool, pool);  // nothing lies beside the pool
   settings.deadline_s = options.deadline_s;
@@ -51,15 +51,15 @@ void keep_active_steps(const scenarios::Scenario& scenario, trace::Trace& trace)
 }
 
 /// What the run left, in the form of a simulation's result.
-sim::Result result_of(const scenarios::Scenario& scenario, real::JobResult& job) {
+sim::Result result_of(const scenarios::Scenario& scenario, const RealDevice& device, real::JobResult& job) {
   sim::Result result;
   if (!job.failures.empty()) {
     result.outcome = sim::Outcome::out_of_memory;
     return result;
   }
   result.trace = std::move(job.trace);
-  result.trace.device_name = host_machine().processor;
-  result.trace.device_memory_bytes = pool_bytes(scenario);
+  result.trace.device_name = device.unit;
+  result.trace.device_memory_bytes = pool_bytes(scenario, device);
   for (const trace::StepMark& step : result.trace.steps) result.step_end.push_back(step.device_end);
   keep_active_steps(scenario, result.trace);
   result.memory = job.memory.statistics;
@@ -71,26 +71,30 @@ sim::Result result_of(const scenarios::Scenario& scenario, real::JobResult& job)
 }
 
 /// Steps differ, so times are means over the traced ones, with percentiles beside them.
-void fill_report(const scenarios::Scenario& scenario, Prediction& measured) {
+void fill_report(const scenarios::Scenario& scenario, const RealDevice& device, Prediction& measured) {
   measured.report = make_report(scenario, measured.program, measured.result, nullptr, true);
   Report& report = measured.report;
-  report.scenario.device = "this machine, " + host_machine().processor;
-  report.memory_limit_bytes = static_cast<std::int64_t>(scenario.allocator.memory_fraction.value_or(1) * static_cast<double>(pool_bytes(scenario)));
+  report.scenario.device = "this machine, " + device.unit;
+  report.memory_limit_bytes = static_cast<std::int64_t>(scenario.allocator.memory_fraction.value_or(1) * static_cast<double>(pool_bytes(scenario, device)));
 }
 
 }  // namespace
 
 Trained train(const scenarios::Scenario& scenario, const TrainOptions& options) {
   if (scenario.fixed_costs) throw InputError(scenario.name, "/fixed_costs", "has no kernels that could be run", "leave it out");
+  const RealDevice device = real_device(options.device, static_cast<std::int32_t>(scenarios::ranks(scenario)));
+  if (scenario.allocator.expandable_segments && !device.expandable_segments)
+    throw InputError(scenario.name, "/allocator/expandable_segments", "can't be had on --device " + device.name, "it takes whole segments, by cudaMalloc");
   Trained trained;
+  trained.machine = device.machine;
   trained.measured.scenario = scenario;
   trained.measured.program = program::build_program(scenarios::step_spec(scenario), scenario.run.steps);
-  real::JobResult job = real::train_on_host(trained.measured.program, settings_of(scenario, options));
+  real::JobResult job = real::train(trained.measured.program, settings_of(scenario, options, device), device.make_driver);
   trained.failures = job.failures;
   trained.steps = job.steps;
   trained.parameters = job.parameters;
-  trained.measured.result = result_of(scenario, job);
-  if (trained.failures.empty()) fill_report(scenario, trained.measured);
+  trained.measured.result = result_of(scenario, device, job);
+  if (trained.failures.empty()) fill_report(scenario, device, trained.measured);
   else trained.measured.report.outcome = job.out_of_memory ? "out_of_memory" : "failed";
   return trained;
 }
@@ -129,8 +133,7 @@ std::string to_text(const Trained& trained) {
 nlohmann::ordered_json to_json(const Trained& trained) {
   nlohmann::ordered_json json = trained.failures.empty() ? json_of(trained.measured) : failed_json(trained);
   json["schema"] = kTrainSchema;
-  const HostMachine machine = host_machine();
-  json["machine"] = {{"device", "host"}, {"host", machine.processor}, {"threads", machine.threads}, {"memory_bytes", machine.memory_bytes}};
+  json["machine"] = trained.machine;
   json["training"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < trained.steps.size(); ++i) json["training"].push_back(step_json(trained, i));
   json["final_parameters"] = nlohmann::ordered_json::object();

@@ -1,7 +1,7 @@
 // A scenario run for real on this machine, and its result in the form of a forecast's. docs/real_backend.md; test: tests/golden/train_cli_test.cpp.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -12,6 +12,7 @@
 namespace stepcast::cli {
 
 struct TrainOptions {
+  std::string device = "host";
   bool closed_form = false;
   double deadline_s = 60;
 };
@@ -20,6 +21,7 @@ struct Trained {
   Prediction measured;  // scenario, program, trace and report of the real run
   std::vector<real::StepMetrics> steps;
   std::vector<real::ParameterSummary> parameters;
+  nlohmann::ordered_json machine;
   std::vector<std::string> failures;  // causes; nothing else is filled in then but the outcome and the steps that were done
 };
 

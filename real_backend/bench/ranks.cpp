@@ -64,7 +64,7 @@ Operands::Operands(const program::Call& call) {
 
 Ranks::Ranks(std::int32_t count, std::size_t events) : groups_(failure_, count) {
   for (std::int32_t rank = 0; rank < count; ++rank)
-    devices_.push_back(std::make_unique<host::HostDevice>(failure_, progress_, groups_, clock_, training_, rank, events, kAddressSpace));
+    devices_.push_back(std::make_unique<host::HostDevice>(Common{failure_, progress_, clock_, training_}, groups_, rank, events, kAddressSpace));
 }
 
 void Ranks::launch(std::size_t rank, const program::Call& call, const std::vector<std::byte*>& parts) {

@@ -6,36 +6,35 @@
 
 namespace stepcast::real::host {
 
-HostDevice::HostDevice(Failure& failure, Counter& progress, Groups& groups, const Clock& clock, const Training& training, std::int32_t rank, std::size_t events,
-                       std::int64_t address_space)
-    : failure_(failure), progress_(progress), groups_(groups), clock_(clock), training_(training), rank_(rank), arena_(address_space) {
+HostDevice::HostDevice(const Common& common, Groups& groups, std::int32_t rank, std::size_t events, std::int64_t address_space)
+    : common_(common), groups_(groups), rank_(rank), arena_(address_space) {
   for (std::size_t i = 0; i < events; ++i) {
     events_.push_back(std::make_unique<Event>());
-    failure_.watch(events_.back()->completed);
+    common_.failure.watch(events_.back()->completed);
   }
-  for (Counter& turn : turn_) failure_.watch(turn);
+  for (Counter& turn : turn_) common_.failure.watch(turn);
 }
 
 HostDevice::~HostDevice() {
   for (auto& lane : lanes_) lane.reset();
-  for (const auto& event : events_) failure_.forget(event->completed);
-  for (Counter& turn : turn_) failure_.forget(turn);
+  for (const auto& event : events_) common_.failure.forget(event->completed);
+  for (Counter& turn : turn_) common_.failure.forget(turn);
 }
 
 HostDevice::Lane& HostDevice::lane(program::Stream stream) {
   auto& lane = lanes_[static_cast<std::size_t>(stream)];
-  if (!lane) lane = std::make_unique<Lane>(failure_, "rank " + std::to_string(rank_) + ", stream " + program::name(stream));
+  if (!lane) lane = std::make_unique<Lane>(common_.failure, "rank " + std::to_string(rank_) + ", stream " + program::name(stream));
   return *lane;
 }
 
 void HostDevice::launch(program::Stream stream, KernelTask task) {
   Lane& own = lane(stream);
   own.stream.push([this, &own, task = std::move(task)]() mutable {
-    task.slice.begin = clock_.now();
-    kernels::run(*task.call, task.parts, {training_, task.moment, rank_}, own.scratch);
-    task.slice.end = clock_.now();
+    task.slice.begin = common_.clock.now();
+    kernels::run(*task.call, task.parts, {common_.training, task.moment, rank_}, own.scratch);
+    task.slice.end = common_.clock.now();
     own.slices.push_back(task.slice);
-    progress_.fetch_add(1, std::memory_order_relaxed);
+    common_.progress.fetch_add(1, std::memory_order_relaxed);
   });
 }
 
@@ -46,12 +45,12 @@ void HostDevice::collective(program::Stream stream, CollectiveTask task) {
   const std::uint32_t number = issued_[communicator]++;
   own.stream.push([this, &own, task, communicator, number]() mutable {
     const program::CollectiveEntry& entry = *task.entry;
-    failure_.await(turn_[communicator], [&](std::uint32_t turn) { return turn == number; });
+    common_.failure.await(turn_[communicator], [&](std::uint32_t turn) { return turn == number; });
     const auto [group, member] = groups_.of(entry.communicator, entry.shape.group.ranks(), rank_);
-    group->run(entry, number, member, task.in, task.out, [&] { task.slice.begin = clock_.now(); });
-    task.slice.end = clock_.now();
+    group->run(entry, number, member, task.in, task.out, [&] { task.slice.begin = common_.clock.now(); });
+    task.slice.end = common_.clock.now();
     own.slices.push_back(task.slice);
-    progress_.fetch_add(1, std::memory_order_relaxed);
+    common_.progress.fetch_add(1, std::memory_order_relaxed);
     advance(turn_[communicator]);
   });
 }
@@ -65,7 +64,7 @@ void HostDevice::record(std::uint32_t event, program::Stream stream) {
 }
 
 void HostDevice::await(std::uint32_t event, std::uint32_t recording) {
-  failure_.await(events_[event]->completed, [&](std::uint32_t completed) { return completed - recording < (std::uint32_t{1} << 31); });
+  common_.failure.await(events_[event]->completed, [&](std::uint32_t completed) { return completed - recording < (std::uint32_t{1} << 31); });
 }
 
 void HostDevice::wait(program::Stream stream, std::uint32_t event) {

@@ -2,26 +2,25 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "real_backend/device.hpp"
+#include "real_backend/driver.hpp"
 #include "real_backend/host/arena.hpp"
 #include "real_backend/host/group.hpp"
 #include "real_backend/host/kernels/run.hpp"
 #include "real_backend/host/stream.hpp"
-#include "real_backend/training.hpp"
 
 namespace stepcast::real::host {
 
 class HostDevice final : public Device {
  public:
-  /// `failure`, `progress`, which counts the kernels and collectives of all ranks, `groups`, `clock` and `training` are those of the job and outlive this.
-  /// `events`: how many the program has.
-  HostDevice(Failure& failure, Counter& progress, Groups& groups, const Clock& clock, const Training& training, std::int32_t rank, std::size_t events,
-             std::int64_t address_space);
+  /// `common` and `groups` are those of the job and outlive this. `events`: how many the program has.
+  HostDevice(const Common& common, Groups& groups, std::int32_t rank, std::size_t events, std::int64_t address_space);
   ~HostDevice() override;
 
   void launch(program::Stream stream, KernelTask task) override;
@@ -33,7 +32,10 @@ class HostDevice final : public Device {
   void synchronize() override;
   std::uint64_t position(program::Stream stream) override { return lane(stream).stream.pushed(); }
   [[nodiscard]] bool reached(program::Stream stream, std::uint64_t position) const override;
+  void map(std::span<const Segment>) override {}  // the arena has room for all; the system fills it as it is touched
   std::byte* memory(std::uint64_t address, std::int64_t bytes) override { return arena_.at(address, bytes); }
+  void read(const std::byte* from, std::span<std::byte> to) override { std::memcpy(to.data(), from, to.size()); }
+  void write(std::byte* to, std::span<const std::byte> from) override { std::memcpy(to, from.data(), from.size()); }
   std::vector<trace::Slice> take_slices() override;
 
  private:
@@ -46,11 +48,8 @@ class HostDevice final : public Device {
   Lane& lane(program::Stream stream);
   void await(std::uint32_t event, std::uint32_t recording);
 
-  Failure& failure_;
-  Counter& progress_;
+  Common common_;
   Groups& groups_;
-  const Clock& clock_;
-  const Training& training_;
   std::int32_t rank_;
   Arena arena_;
   std::vector<std::unique_ptr<Event>> events_;

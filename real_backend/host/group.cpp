@@ -69,12 +69,11 @@ void Group::reduce(const program::CollectiveEntry& entry, std::int32_t member) c
 }
 
 std::pair<Group*, std::int32_t> Groups::of(program::Communicator communicator, std::int32_t size, std::int32_t rank) {
-  const bool across = communicator == program::Communicator::replica;
-  const std::int32_t stride = ranks_ / size, color = across ? rank % stride : rank / size;
+  const GroupPlace place = place_in_group(communicator, size, ranks_, rank);
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<Group>& group = groups_[{communicator, size, color}];
+  std::unique_ptr<Group>& group = groups_[{communicator, size, place.color}];
   if (!group) group = std::make_unique<Group>(failure_, size);
-  return {group.get(), across ? rank / stride : rank % size};
+  return {group.get(), place.member};
 }
 
 }  // namespace stepcast::real::host

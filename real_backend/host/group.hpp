@@ -12,6 +12,7 @@
 
 #include "program/program.hpp"
 #include "real_backend/failure.hpp"
+#include "real_backend/group.hpp"
 
 namespace stepcast::real::host {
 
@@ -56,8 +57,7 @@ class Group {
 class Groups {
  public:
   Groups(Failure& failure, std::int32_t ranks) : failure_(failure), ranks_(ranks) {}
-  /// The group of a rank in a communicator of this many ranks, and the rank's number in it. Shard groups are consecutive ranks; a replica group is made of those with the
-  /// same place in their shard groups.
+  /// The group of a rank in a communicator of this many ranks, and the rank's number in it.
   std::pair<Group*, std::int32_t> of(program::Communicator communicator, std::int32_t size, std::int32_t rank);
 
  private:

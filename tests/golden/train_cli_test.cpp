@@ -81,6 +81,24 @@ TEST_CASE("what can't be run is refused; a run that fails says why in one line")
   CHECK(Json::parse(stepcast::test::read(place / "kept/report.json")) == Json::parse(kept.out));
 }
 
+TEST_CASE("train on GPUs gives the host's losses; without GPUs, or without the driver, it says so in one line") {
+  const Place place;
+  place.file("tiny.json", kTiny);
+  const Outcome cuda = place.run("train tiny.json --device cuda --closed-form --json");
+  if (cuda.code == 2) {
+    CHECK(has(cuda.err, "--device cuda: "));
+    CHECK(one_line(cuda.err));
+    MESSAGE("skipped: " << cuda.err);
+    return;
+  }
+  REQUIRE_MESSAGE(cuda.code == 0, cuda.err);
+  const Outcome host = place.run("train tiny.json --closed-form --json");
+  const Json a = Json::parse(cuda.out), b = Json::parse(host.out);
+  CHECK(a["machine"]["device"] == "cuda");
+  for (std::size_t k = 0; k < 6; ++k) CHECK(a["training"][k]["loss"].get<double>() == doctest::Approx(b["training"][k]["loss"].get<double>()).epsilon(1e-9));
+  CHECK(a["peak_allocated_bytes"] == b["peak_allocated_bytes"]);
+}
+
 TEST_CASE("bench writes what calibrate reads") {
   const Place place;
   place.file("tiny.json", kTiny);

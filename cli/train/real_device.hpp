@@ -1,0 +1,26 @@
+// What --device names: how its driver is made, and the facts that reports state. Test: tests/golden/train_cli_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "real_backend/driver.hpp"
+
+namespace stepcast::cli {
+
+struct RealDevice {
+  std::string name;               // "host" or "cuda"
+  std::string unit;               // the processor or GPU, as the system names it
+  std::int64_t memory_bytes = 0;  // that a rank's pool may have
+  bool expandable_segments = true;
+  nlohmann::ordered_json machine;  // for files
+  real::MakeDriver make_driver;
+};
+
+/// For so many ranks. Throws InputError where this machine, or this build, has no such device or too few.
+RealDevice real_device(const std::string& name, std::int32_t ranks);
+/// In cuda_device.cpp where the build has the CUDA driver, else in no_cuda_device.cpp.
+RealDevice cuda_device(std::int32_t ranks);
+
+}  // namespace stepcast::cli

@@ -1,0 +1,58 @@
+// A call's parts as typed pointers, and the functions that enqueue kernels for it.
+#pragma once
+
+#include "real_backend/cuda/kernels/numbers.hpp"
+#include "real_backend/cuda/kernels/run.hpp"
+
+namespace stepcast::real::cuda::kernels {
+
+struct Arguments {
+  const program::Call& call;
+  std::span<std::byte* const> parts;
+  const Environment& environment;
+  Lane& lane;
+
+  [[nodiscard]] const program::Attributes& at() const { return call.attributes; }
+  [[nodiscard]] std::size_t size() const { return call.parts.size(); }
+  [[nodiscard]] std::int64_t count(std::size_t i) const { return call.parts[i].count; }
+  [[nodiscard]] std::int64_t bytes(std::size_t i) const { return count(i) * hw::bytes_per_element(dtype(i)); }
+  [[nodiscard]] hw::Dtype dtype(std::size_t i) const { return call.parts[i].dtype; }
+  [[nodiscard]] bool has(std::size_t i) const { return i < parts.size() && parts[i] != nullptr; }
+  template <class T>
+  [[nodiscard]] T* pointer(std::size_t i) const {
+    return has(i) ? reinterpret_cast<T*>(parts[i]) : nullptr;
+  }
+  [[nodiscard]] cudaStream_t stream() const { return lane.stream(); }
+};
+
+void zero(const Arguments& a);
+void copy(const Arguments& a, std::size_t first);
+void pack(const Arguments& a);
+void add(const Arguments& a);
+void sum(const Arguments& a);
+void scale(const Arguments& a);
+void load_input(const Arguments& a);
+void embedding(const Arguments& a);
+void embedding_backward(const Arguments& a);
+void add_positions(const Arguments& a);
+void positions_backward(const Arguments& a);
+void norm(const Arguments& a);
+void norm_backward(const Arguments& a);
+void gemm(const Arguments& a);
+void add_bias(const Arguments& a);
+void column_sum(const Arguments& a);
+void rope(const Arguments& a);
+void attention(const Arguments& a);
+void attention_backward(const Arguments& a);
+void gated(const Arguments& a);
+void gated_backward(const Arguments& a);
+void gelu(const Arguments& a);
+void gelu_backward(const Arguments& a);
+void cross_entropy(const Arguments& a);
+void cross_entropy_backward(const Arguments& a);
+void sum_of_squares(const Arguments& a);
+void clip_coefficient(const Arguments& a);
+void scale_by(const Arguments& a);
+void adamw(const Arguments& a);
+
+}  // namespace stepcast::real::cuda::kernels

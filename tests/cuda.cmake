@@ -1,0 +1,24 @@
+# The CUDA driver's own sources on fakes of CUDA, cuBLAS and NCCL, kernels as plain C++: needs neither nvcc nor the toolkit.
+include(${PROJECT_SOURCE_DIR}/real_backend/cuda/sources.cmake)
+set(fakes fakes/cublas.cpp fakes/cudart.cpp fakes/machine.cpp fakes/memory.cpp fakes/nccl.cpp fakes/stream.cpp)
+set_source_files_properties(${cuda_kernels} PROPERTIES LANGUAGE CXX)
+stepcast_library(cuda_on_fakes ${cuda_sources} ${cuda_kernels} ${fakes} LINK stepcast_real_backend Eigen3::Eigen)
+target_include_directories(stepcast_cuda_on_fakes PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/fakes/include)
+set_target_properties(stepcast_cuda_on_fakes PROPERTIES EXCLUDE_FROM_ALL TRUE)
+
+stepcast_test(cuda
+  unit/cuda_device_test.cpp
+  unit/cuda_fakes_test.cpp
+  unit/cuda_kernels_test.cpp
+  unit/cuda_train_test.cpp
+  LINK stepcast_cuda_on_fakes nlohmann_json::nlohmann_json
+  LABELS threads)
+
+# Where the toolkit is, its headers must accept the fakes' definitions.
+if(STEPCAST_CUDA_FOUND)
+  add_library(fakes_match_the_toolkit OBJECT EXCLUDE_FROM_ALL fakes/cublas.cpp fakes/cudart.cpp fakes/nccl.cpp)
+  target_link_libraries(fakes_match_the_toolkit PRIVATE stepcast_options Eigen3::Eigen CUDA::cudart CUDA::cublas stepcast::nccl)
+  if(STEPCAST_TESTS)
+    set_target_properties(fakes_match_the_toolkit PROPERTIES EXCLUDE_FROM_ALL FALSE)
+  endif()
+endif()
