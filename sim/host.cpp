@@ -220,14 +220,14 @@ void Engine::release(Rank& rank, const Op& op) {
   const std::uint64_t address = allocator.address(block);
   allocator.free(block);
   account_.add(buffers_[op.id].owner, -bytes);
-  recorder_.memory(rank.host.time, -bytes, address, allocator.statistics());
+  recorder_.memory(rank.host.time, -bytes, address, buffers_[op.id].owner, allocator.statistics());
 }
 
 void Engine::account(const Rank& rank, std::uint32_t buffer, const memory::Outcome& taken) {
   const memory::CachingAllocator& allocator = rank.memory->allocator;
   account_.add(buffers_[buffer].owner, taken.bytes);
   account_.look(allocator.statistics());
-  recorder_.memory(rank.host.time, taken.bytes, allocator.address(taken.block), allocator.statistics());
+  recorder_.memory(rank.host.time, taken.bytes, allocator.address(taken.block), buffers_[buffer].owner, allocator.statistics());
 }
 
 BytesByOwner Engine::held_by_owner(const Memory& memory) const {

@@ -58,6 +58,7 @@ Recorder::Recorder(const program::Program& program, const Options& options) : pr
   trace_.world_size = options.ranks > 1 ? options.ranks : options.world_size;
   trace_.first_recorded_step = static_cast<std::uint16_t>(options.record_from_step);
   name_everything();
+  trace_.ranks[0].held_before.resize(program::kOwners);
   // A recorded step has at most three slices per call, and one memory sample.
   const std::size_t steps = program.steps.size() - std::min(program.steps.size(), static_cast<std::size_t>(std::max(options.record_from_step, 0)));
   const std::size_t calls = program.steps.empty() ? 0 : program.steps.back().end - program.steps.back().begin;
@@ -85,6 +86,7 @@ void Recorder::name_everything() {
   for (const auto& mark : program_.marks) names.push_back(mark.label);
   driver_name_ = static_cast<std::uint32_t>(names.size());
   names.emplace_back("cudaLaunchKernel");
+  for (std::size_t o = 0; o < program::kOwners; ++o) trace_.owners.emplace_back(program::name(static_cast<program::Owner>(o)));
   for (std::size_t s = 0; s < program::kStreams; ++s) trace_.streams.emplace_back(program::name(static_cast<program::Stream>(s)));
 }
 

@@ -28,8 +28,11 @@ class Recorder {
   void host_wait(trace::HostState state, SimTime begin, SimTime end);
 
   void device(const program::Op& op, const Item& item, program::Stream stream, SimTime begin, SimTime end);
-  void memory(SimTime now, std::int64_t delta, std::uint64_t address, const memory::Statistics& statistics) {
-    if (options_.record_host && on()) trace_.ranks[0].memory.push_back({now, delta, statistics.allocated, statistics.reserved, address});
+  void memory(SimTime now, std::int64_t delta, std::uint64_t address, program::Owner owner, const memory::Statistics& statistics) {
+    if (!options_.record_host) return;
+    trace::RankTrace& rank = trace_.ranks[0];
+    if (on()) rank.memory.push_back({now, delta, statistics.allocated, statistics.reserved, address, static_cast<std::uint32_t>(owner)});
+    else rank.held_before[static_cast<std::size_t>(owner)] += delta;
   }
   void step_end(std::uint32_t step, SimTime now);
   trace::Trace take() { return std::move(trace_); }

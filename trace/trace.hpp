@@ -67,6 +67,7 @@ struct MemorySample {
   std::int64_t delta = 0;  // bytes taken (+) or given back (-) by this call; 0 for a change of the reserve alone
   std::int64_t allocated = 0, reserved = 0;
   std::uint64_t address = 0;
+  std::uint32_t owner = 0;  // what for: index into Trace::owners
 };
 
 struct KernelInfo {
@@ -86,6 +87,7 @@ struct RankTrace {
   std::int32_t rank = 0;
   std::vector<Slice> slices;
   std::vector<MemorySample> memory;
+  std::vector<std::int64_t> held_before;  // bytes by owner before the first sample
 };
 
 struct StepMark {
@@ -100,6 +102,7 @@ struct Trace {
   std::vector<RankTrace> ranks;
   std::vector<StepMark> steps;       // all steps of the run, of the first rank
   std::vector<std::string> streams;  // lane number -> stream name
+  std::vector<std::string> owners;   // of memory samples; empty where none is known
   std::uint16_t first_recorded_step = 0;
   std::int32_t world_size = 1;
   std::string device_name;
