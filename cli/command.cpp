@@ -42,7 +42,7 @@ void ScenarioChoice::add_to(CLI::App& command) {
 void OutputChoice::add_json(CLI::App& command) { command.add_flag("--json", json, "One JSON object on standard output instead of text"); }
 
 void OutputChoice::add_folder(CLI::App& command) {
-  command.add_option("--out", folder, "Write report.json, report.txt and trace.json.gz into this folder")->type_name("DIR");
+  command.add_option("--out", folder, "Write report.json, report.txt, report.html and a run's trace.json.gz into this folder")->type_name("DIR");
   command.add_flag("--force", force, "With --out: replace files that stepcast did not write");
 }
 

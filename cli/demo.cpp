@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "cli/command.hpp"
+#include "cli/page/page.hpp"
 #include "cli/predict.hpp"
 #include "cli/publish.hpp"
 #include "cli/report/table.hpp"
@@ -98,8 +99,8 @@ std::string demo_text(const std::vector<Report>& reports, const std::string& fol
   for (std::size_t i = 1; i < series.size(); ++i) {
     text += fmt::format("\nThe same with sequences of {}\n\n", series[i].front().scenario.seq_len) + progression(series[i]);
   }
-  return text + fmt::format("\nReport of {1}: {0}/report.txt and {0}/report.json; its trace, for https://ui.perfetto.dev: {0}/trace.json.gz\n", folder,
-                            series.front().back().scenario.name);
+  return text + fmt::format("\nReport of {1}: {2}{0}/report.txt and {0}/report.json; its trace, for https://ui.perfetto.dev: {0}/trace.json.gz\n", folder,
+                            series.front().back().scenario.name, has_page() ? folder + "/" + kPageFile + ", " : "");
 }
 
 Exit demo(const Options& options) {
@@ -112,7 +113,7 @@ Exit demo(const Options& options) {
     reports.push_back(prediction.report);
     if (prediction.report.scenario.seq_len == reports.front().scenario.seq_len) last = std::move(prediction);
   }
-  publish(*last, folder, options.output.force);
+  publish(*last, folder, options.output.force, series_of(reports).front());
   print(options.output.json ? demo_json(reports, folder).dump(2) + "\n" : demo_text(reports, folder));
   return Exit::ok;
 }

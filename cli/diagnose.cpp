@@ -1,10 +1,13 @@
 // `stepcast diagnose`: reads profiles of PyTorch (or our own traces) and says where the time went. docs/diagnose.md; test: tests/golden/diagnose_test.cpp.
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/output_folder.hpp"
+#include "cli/page/diagnose_page.hpp"
 #include "cli/report/diagnose/critical_path.hpp"
 #include "cli/report/diagnose/findings.hpp"
 #include "cli/report/diagnose/finer_causes.hpp"
@@ -19,6 +22,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 namespace profile = trace::profile;
+
+const std::vector<std::string> kFiles = {"report.json", "report.txt", kPageFile};
 
 struct Options {
   std::vector<std::string> traces;
@@ -45,14 +50,21 @@ struct Gathered {
   std::vector<profile::RankSummary> summaries;
   std::vector<profile::Finding> findings;
   profile::Time window{};  // of the longest device
+  DiagnosePage page;
 };
 
-void gather(const profile::Input& input, bool json, Gathered& all) {
+/// What is to be made of each rank.
+struct Forms {
+  bool json = false, text = false, page = false;
+};
+
+void gather(const profile::Input& input, const Forms& forms, Gathered& all) {
   const auto source = input.open();
   const profile::RankDiagnosis rank = profile::diagnose(profile::import_profile(*source, input.label));
   RankReport report;
-  if (json) report.json = json_of(rank);
-  else report.text = text_of(rank);
+  if (forms.json) report.json = json_of(rank);
+  if (forms.text) report.text = text_of(rank);
+  if (forms.page) all.page.add(rank);
   for (const profile::DeviceMetrics& device : rank.devices)
     report.devices.push_back({rank.profile.devices[device.device], device.finer, device.paths, SIZE_MAX});
   for (profile::RankSummary& summary : profile::summaries_of(rank.profile, static_cast<std::int64_t>(all.summaries.size()))) {
@@ -69,17 +81,15 @@ void gather(const profile::Input& input, bool json, Gathered& all) {
 }
 
 /// Takes from the waits what was spent waiting for other ranks, and adds them to the reports.
-void settle(const profile::AcrossRanks& across, Gathered& all) {
+void settle(const profile::AcrossRanks& across, const Forms& forms, Gathered& all) {
   for (RankReport& rank : all.ranks) {
     for (DeviceReport& device : rank.devices) {
       if (device.summary < across.lateness.size()) {
         profile::settle_stragglers(device.finer, across.lateness[device.summary]);
         for (profile::CriticalPath& path : device.paths) profile::settle_stragglers(path, across.lateness[device.summary]);
       }
-      if (rank.json.is_null()) {
-        rank.text += text_of(device.finer, printable(device.name)) + text_of(device.paths, printable(device.name));
-        continue;
-      }
+      if (forms.text) rank.text += text_of(device.finer, printable(device.name)) + text_of(device.paths, printable(device.name));
+      if (!forms.json) continue;
       Json& json = rank.json["devices"][device.name];
       if (!json["gaps"].is_null()) json["gaps"]["waited_for"] = json_of(device.finer);
       json["critical_path"] = json_of(device.paths);
@@ -87,25 +97,43 @@ void settle(const profile::AcrossRanks& across, Gathered& all) {
   }
 }
 
+std::string json_text(Gathered& all, const profile::AcrossRanks& across, const std::vector<profile::Finding>& findings) {
+  Json ranks = Json::array();
+  for (RankReport& rank : all.ranks) ranks.push_back(std::move(rank.json));
+  const Json json = {{"schema", "stepcast.diagnose/1"}, {"ranks", std::move(ranks)}, {"across_ranks", json_of(across)}, {"findings", json_of(findings)}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string plain_text(const Gathered& all, const profile::AcrossRanks& across, const std::vector<profile::Finding>& findings) {
+  std::string text;
+  for (const RankReport& rank : all.ranks) text += (text.empty() ? "" : "\n") + rank.text;
+  return text + text_of(across) + "\n" + text_of(findings);
+}
+
+void publish(const OutputChoice& output, const std::string& json, const std::string& text, const Page& page) {
+  OutputFolder folder(output.folder, kFiles, output.force);
+  folder.stage("report.json", json);
+  folder.stage("report.txt", text);
+  stage_page(page, folder);
+  folder.publish();
+  std::fprintf(stderr, "stepcast: wrote the report to %s\n", output.folder.c_str());
+}
+
 Exit diagnose(const Options& options) {
+  const bool writes = !options.output.folder.empty();
+  if (writes) OutputFolder(options.output.folder, kFiles, options.output.force);
+  const Forms forms{options.output.json || writes, !options.output.json || writes, writes};
   Gathered all;
   for (const std::string& path : options.traces) {
-    for (const profile::Input& input : profile::inputs_at(path)) gather(input, options.output.json, all);
+    for (const profile::Input& input : profile::inputs_at(path)) gather(input, forms, all);
   }
   const profile::AcrossRanks across = profile::compare_ranks(std::move(all.summaries));
   for (profile::Finding& finding : profile::findings_across(across, all.window)) all.findings.push_back(std::move(finding));
   const std::vector<profile::Finding> findings = profile::merged(std::move(all.findings));
-  settle(across, all);
-  if (options.output.json) {
-    Json ranks = Json::array();
-    for (RankReport& rank : all.ranks) ranks.push_back(std::move(rank.json));
-    const Json json = {{"schema", "stepcast.diagnose/1"}, {"ranks", std::move(ranks)}, {"across_ranks", json_of(across)}, {"findings", json_of(findings)}};
-    print(json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
-  } else {
-    std::string text;
-    for (const RankReport& rank : all.ranks) text += (text.empty() ? "" : "\n") + rank.text;
-    print(text + text_of(across) + "\n" + text_of(findings));
-  }
+  settle(across, forms, all);
+  const std::string text = forms.text ? plain_text(all, across, findings) : "", json = forms.json ? json_text(all, across, findings) : "";
+  if (writes) publish(options.output, json, text, all.page.page(findings));
+  print(options.output.json ? json : text);
   return Exit::ok;
 }
 
@@ -118,7 +146,8 @@ void add_diagnose(CLI::App& app, Action& action) {
       ->type_name("TRACE...")
       ->required();
   options->output.add_json(*command);
-  command->footer("Examples:\n  stepcast diagnose trace.json.gz\n  stepcast diagnose --json run/ > diagnosis.json\n");
+  options->output.add_folder(*command);
+  command->footer("Examples:\n  stepcast diagnose trace.json.gz\n  stepcast diagnose --json run/ > diagnosis.json\n  stepcast diagnose run/ --out out\n");
   command->callback([options, &action] { action = [options] { return diagnose(*options); }; });
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output_folder.hpp"
+#include "cli/page/run_page.hpp"
 #include "cli/report/text.hpp"
 #include "trace/chrome_writer.hpp"
 
@@ -11,7 +12,7 @@ namespace stepcast::cli {
 namespace {
 
 const std::vector<std::string>& names() {
-  static const std::vector<std::string> kNames = {"report.json", "report.txt", "trace.json.gz"};
+  static const std::vector<std::string> kNames = {"report.json", "report.txt", kPageFile, "trace.json.gz"};
   return kNames;
 }
 
@@ -19,10 +20,11 @@ const std::vector<std::string>& names() {
 
 void check_folder(const std::string& folder, bool force) { OutputFolder(folder, names(), force); }
 
-void publish(const Prediction& prediction, const std::string& folder, bool force) {
+void publish(const Prediction& prediction, const std::string& folder, bool force, const std::vector<Report>& stages) {
   OutputFolder out(folder, names(), force);
   out.stage("report.json", json_of(prediction).dump(2) + "\n");
   out.stage("report.txt", to_text(prediction.report));
+  stage_page(page_of(prediction, stages), out);
   if (prediction.report.outcome == "ok") trace::write_chrome_gz(prediction.result.trace, out.staged_path("trace.json.gz").string());
   out.publish();
 }

@@ -1,7 +1,8 @@
-// Writes report.json, report.txt and trace.json.gz of a prediction into the folder of --out. Test: tests/golden/cli_test.cpp.
+// Writes report.json, report.txt, report.html and trace.json.gz of a prediction into the folder of --out. Test: tests/golden/cli_test.cpp.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/predict.hpp"
 
@@ -9,7 +10,8 @@ namespace stepcast::cli {
 
 /// Refuses a folder that can't be used, before the work is done. Throws InputError.
 void check_folder(const std::string& folder, bool force);
-/// Writes the files under temporary names, then renames them. An out-of-memory run has no trace of steps and gets none. Throws InputError, std::system_error.
-void publish(const Prediction& prediction, const std::string& folder, bool force);
+/// Writes the files under temporary names, then renames them. An out-of-memory run has no trace of steps and gets none. `stages`: see
+/// page_of. Throws InputError, std::system_error.
+void publish(const Prediction& prediction, const std::string& folder, bool force, const std::vector<Report>& stages = {});
 
 }  // namespace stepcast::cli

@@ -15,6 +15,7 @@
 #include "cli/command.hpp"
 #include "cli/load.hpp"
 #include "cli/output_folder.hpp"
+#include "cli/page/sweep_page.hpp"
 #include "cli/progress.hpp"
 #include "cli/report/sweep_text.hpp"
 #include "cli/sweep/run.hpp"
@@ -94,7 +95,8 @@ std::vector<PointRow> rows_of(const planner::Grid& grid, const SweepPlan& plan, 
   return rows;
 }
 
-void publish(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store, const std::vector<PointRow>& rows, OutputFolder& folder) {
+void publish(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store, const std::vector<PointRow>& rows, const std::string& scenario,
+             OutputFolder& folder) {
   const fs::path path = folder.staged_path("report.json");
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), std::fclose);
   if (!file) throw InputError("--out", "", "can't be written");
@@ -105,7 +107,15 @@ void publish(const planner::Grid& grid, const SweepPlan& plan, const SweepStore&
   if (std::fflush(file.get()) != 0) throw std::system_error(errno, std::generic_category(), "can't write " + path.string());
   folder.stage("sweep.csv", sweep_csv(grid, rows));
   folder.stage("sweep.txt", sweep_text(grid, rows, rows.size()));
+  stage_page(sweep_page(scenario, grid, rows), folder);
   folder.publish();
+}
+
+/// The scenario's name, or that of the file, without its folder.
+std::string title_of(const ScenarioChoice& choice) {
+  if (!choice.scenario.empty()) return fs::path(choice.scenario).stem().string();
+  const std::string& file = choice.model.empty() ? choice.configs.front() : choice.model;
+  return fs::path(file).stem().string() + " on " + choice.cluster;
 }
 
 Exit exit_of(const std::vector<PointRow>& rows) {
@@ -120,7 +130,8 @@ Exit sweep(Options options) {
   for (const std::string& warning : loaded.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
   std::unique_ptr<OutputFolder> folder;
   if (!options.output.folder.empty())
-    folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "sweep.csv", "sweep.txt"}, options.output.force);
+    folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "sweep.csv", "sweep.txt", kPageFile},
+                                            options.output.force);
   std::optional<OutputFile> csv;
   if (!options.csv.empty()) csv.emplace("--csv", options.csv, options.output.force, sweep_csv(grid, {}));
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
@@ -128,7 +139,7 @@ Exit sweep(Options options) {
   const auto store = open_store(options.output.folder);
   const SweepCounts counts = run_sweep(loaded.scenario, grid, plan, *store, threads, progress("sweep", plan.uniques.size()));
   const std::vector<PointRow> rows = rows_of(grid, plan, *store);
-  if (folder) publish(grid, plan, *store, rows, *folder);
+  if (folder) publish(grid, plan, *store, rows, title_of(options.choice), *folder);
   if (csv) csv->write(sweep_csv(grid, rows));
   if (options.output.json) write_json(grid, plan, *store, print);
   else print(sweep_text(grid, rows, options.shown));
@@ -159,7 +170,7 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_option("--threads", options->threads, "Threads (as many as the machine has)")->type_name("N")->check(CLI::Range(1, 1024));
   command
       ->add_option("--out", options->output.folder,
-                   "Write report.json, sweep.csv and sweep.txt into this folder, and keep what is done there: a sweep that was stopped goes on")
+                   "Write report.json, report.html, sweep.csv and sweep.txt into this folder, and keep what is done there: a sweep that was stopped goes on")
       ->type_name("DIR");
   command->add_flag("--force", options->output.force, "With --out and --csv: replace files that stepcast did not write");
   command->footer(

@@ -6,6 +6,7 @@
 #include "cli/command.hpp"
 #include "cli/load.hpp"
 #include "cli/output_folder.hpp"
+#include "cli/page/run_page.hpp"
 #include "cli/train/run.hpp"
 #include "hw_models/input_error.hpp"
 #include "trace/chrome_writer.hpp"
@@ -21,7 +22,7 @@ struct Options {
 };
 
 const std::vector<std::string>& names() {
-  static const std::vector<std::string> kNames = {"report.json", "report.txt", "trace.json.gz"};
+  static const std::vector<std::string> kNames = {"report.json", "report.txt", kPageFile, "trace.json.gz"};
   return kNames;
 }
 
@@ -29,7 +30,9 @@ void write_files(const Trained& trained, const OutputChoice& output) {
   OutputFolder out(output.folder, names(), output.force);
   out.stage("report.json", to_json(trained).dump(2) + "\n");
   out.stage("report.txt", to_text(trained));
-  if (trained.failures.empty()) trace::write_chrome_gz(trained.measured.result.trace, out.staged_path("trace.json.gz").string());
+  if (!trained.failures.empty()) return out.publish();
+  stage_page(page_of(trained.measured), out);
+  trace::write_chrome_gz(trained.measured.result.trace, out.staged_path("trace.json.gz").string());
   out.publish();
 }
 

@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "cli/load.hpp"
 #include "cli/output_folder.hpp"
+#include "cli/page/tune_page.hpp"
 #include "cli/progress.hpp"
 #include "cli/report/tune.hpp"
 #include "cli/tune/run.hpp"
@@ -35,7 +36,7 @@ Exit tune(Options options) {
   for (const std::string& warning : loaded.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
   std::unique_ptr<OutputFolder> folder;
   if (!options.output.folder.empty())
-    folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "report.txt"}, options.output.force);
+    folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "report.txt", kPageFile}, options.output.force);
   if (options.settings.threads == 0) options.settings.threads = std::max(1u, std::thread::hardware_concurrency());
   options.settings.progress = open_progress("tune");
   const TuneResult result = tuned(loaded.scenario, options.settings);
@@ -43,6 +44,7 @@ Exit tune(Options options) {
   if (folder) {
     folder->stage("report.json", json);
     folder->stage("report.txt", text);
+    stage_page(tune_page(result), *folder);
     for (const auto& [name, lines] : result.settings) folder->stage(file_of(name), lines);
     folder->publish();
   }
@@ -70,7 +72,8 @@ void add_tune(CLI::App& app, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 30));
   command->add_option("--threads", options->settings.threads, "Threads (as many as the machine has)")->type_name("N")->check(CLI::Range(1, 1024));
-  command->add_option("--out", options->output.folder, "Write report.json, report.txt and a file for each framework into this folder")->type_name("DIR");
+  command->add_option("--out", options->output.folder, "Write report.json, report.txt, report.html and a file for each framework into this folder")
+      ->type_name("DIR");
   command->add_flag("--force", options->output.force, "With --out: replace files that stepcast did not write");
   command->footer(
       "Examples:\n  stepcast tune 7b-32xa100\n  stepcast tune 7b-32xa100 --global-batch 256 --fix /kernels/set --out out\n"

@@ -1,11 +1,12 @@
 # stepcast_embed(TARGET FUNCTION files...): compiles data files into the program, so that an installed binary needs no data folder.
 # Generates `std::span<const EmbeddedFile> FUNCTION()` in namespace stepcast (declared in hw_models/embedded.hpp), in the order given.
-# Paths are relative to the calling folder; any bytes are allowed in a file, only plain characters in its name. Test: tests/unit/embed_test.cpp.
+# Paths are relative to the calling folder, or made by a command of it; any bytes are allowed in a file, only plain characters in its name. Test: tests/unit/embed_test.cpp.
 function(stepcast_embed target function)
   set(files "")
   foreach(file IN LISTS ARGN)
     get_filename_component(path "${file}" ABSOLUTE)
-    if(NOT EXISTS "${path}")
+    get_source_file_property(made "${path}" GENERATED)
+    if(NOT made AND NOT EXISTS "${path}")
       message(FATAL_ERROR "stepcast_embed(${target} ${function}): no file ${path}")
     endif()
     get_filename_component(name "${path}" NAME)

@@ -13,5 +13,6 @@ struct EmbeddedFile {
 
 std::span<const EmbeddedFile> hardware_files();  // hw_models/data
 std::span<const EmbeddedFile> scenario_files();  // scenarios/data
+std::span<const EmbeddedFile> web_files();       // the template of the report page (web/), or none
 
 }  // namespace stepcast

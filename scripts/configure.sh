@@ -10,4 +10,4 @@ if ! cmake --preset "$preset" "$@" >"$log" 2>&1; then
   cat "$log" >&2
   exit 1
 fi
-grep -E "^-- CUDA:|Warning|^-- Build files" "$log" || true
+grep -E "^-- (CUDA|Report page):|Warning|^-- Build files" "$log" || true

@@ -7,3 +7,5 @@ add_dependencies(test_cli stepcast)
 stepcast_test(train_cli golden/train_cli_test.cpp golden/closed_loop_test.cpp LINK nlohmann_json::nlohmann_json)
 target_compile_definitions(test_train_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>")
 add_dependencies(test_train_cli stepcast)
+
+stepcast_test(page unit/page_test.cpp unit/page_timeline_test.cpp unit/sweep_page_test.cpp unit/diagnose_page_test.cpp LINK stepcast_cli)

@@ -212,13 +212,15 @@ TEST_CASE("compare: scenarios and report files, with the settings and the reason
   CHECK(place.run("compare saved/report.json a.json --set /run/steps=3").code == 2);
 }
 
-TEST_CASE("--out: three files, replaced when they are ours, kept when they are not") {
+TEST_CASE("--out: three files and the page, replaced when they are ours, kept when they are not") {
   const Place place;
   place.file("small.json", small().dump());
   const Outcome first = place.run("run small.json --out new/folder");
   REQUIRE_MESSAGE(first.code == 0, first.err);
   for (const char* name : {"report.json", "report.txt", "trace.json.gz"}) CHECK(fs::file_size(place / "new" / "folder" / name) > 100);
-  CHECK(std::distance(fs::directory_iterator(place / "new" / "folder"), fs::directory_iterator{}) == 3);  // no temporary file is left
+  const bool has_page = fs::exists(place / "new" / "folder" / "report.html");
+  CHECK(first.err.find("this build has no report page") == (has_page ? std::string::npos : std::size_t{10}));              // behind "stepcast: "
+  CHECK(std::distance(fs::directory_iterator(place / "new" / "folder"), fs::directory_iterator{}) == (has_page ? 4 : 3));  // no temporary file is left
   CHECK(place.run("run small.json --out new/folder").code == 0);
 
   fs::create_directory(place / "mine");

@@ -1,0 +1,50 @@
+// See page.hpp.
+#include "cli/page/page.hpp"
+
+#include <cstdio>
+
+#include "cli/output_folder.hpp"
+#include "hw_models/embedded.hpp"
+
+namespace stepcast::cli {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const Page& page) {
+  Json tiles = Json::array();
+  for (const Tile& tile : page.tiles) tiles.push_back({{"label", tile.label}, {"value", tile.value}, {"note", tile.note}});
+  return {{"schema", kPageSchema},     {"command", page.command}, {"version", STEPCAST_VERSION}, {"title", page.title},
+          {"headline", page.headline}, {"tiles", tiles},          {"notices", page.notices},     {"sections", page.sections}};
+}
+
+Json section(const std::string& kind, const std::string& title, const std::string& text) { return {{"kind", kind}, {"title", title}, {"text", text}}; }
+
+std::string script_json(const Json& json) {
+  std::string safe;
+  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+    // The three occur in JSON only within texts, where an escape means the same.
+    if (c == '<') safe += "\\u003c";
+    else if (c == '>') safe += "\\u003e";
+    else if (c == '&') safe += "\\u0026";
+    else safe += c;
+  }
+  return safe;
+}
+
+bool has_page() { return !web_files().empty(); }
+
+std::string html_of(const Page& page) {
+  static constexpr std::string_view kPlace = "%DATA%";
+  if (!has_page()) return {};
+  const std::string_view html = web_files().front().text;
+  const std::size_t place = html.find(kPlace);
+  return std::string(html.substr(0, place)) + script_json(to_json(page)) + std::string(html.substr(place + kPlace.size()));
+}
+
+void stage_page(const Page& page, OutputFolder& folder) {
+  const std::string html = html_of(page);
+  if (html.empty()) std::fputs("stepcast: this build has no report page (Node.js or its packages were not there): text and JSON only\n", stderr);
+  else folder.stage(kPageFile, html);
+}
+
+}  // namespace stepcast::cli

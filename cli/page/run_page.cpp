@@ -1,0 +1,162 @@
+// See run_page.hpp.
+#include "cli/page/run_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/hardware.hpp"
+#include "cli/report/explain.hpp"
+#include "cli/report/out_of_memory.hpp"
+#include "cli/report/table.hpp"
+#include "cli/report/text.hpp"
+
+namespace stepcast::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kKernelsShown = 12;
+
+std::string size(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
+
+std::vector<Tile> tiles_of(const Report& r) {
+  if (r.outcome != "ok") return {{"outcome", r.outcome == "out_of_memory" ? "out of memory" : r.outcome, ""}};
+  std::vector<Tile> tiles = {{"step time", time_text(r.step_time_s), r.mean_of_steps ? fmt::format("mean of {} steps", r.measured_steps) : ""}};
+  if (r.has_peak) {
+    tiles.push_back({"MFU", percent_text(r.mfu), fmt::format("6P only: {}", percent_text(r.mfu_6p))});
+    tiles.push_back({"HFU", percent_text(r.hfu), "recomputation counted"});
+  }
+  tiles.push_back({"tokens/s/GPU", count_text(r.tokens_per_s_per_gpu), fmt::format("{} GPUs", r.ranks)});
+  if (r.memory_limit_bytes > 0) tiles.push_back({"peak reserved", size(r.peak_reserved_bytes), "of " + size(r.memory_limit_bytes)});
+  tiles.push_back({"exposed communication", time_text(r.exposed_comm_s), fmt::format("{} hidden", percent_text(r.overlap_fraction))});
+  tiles.push_back({"bound by", r.bound, ""});
+  return tiles;
+}
+
+Json kernels_section(const Report& r) {
+  const std::size_t shown = std::min(kKernelsShown, r.kernels.size());
+  Json json = section("bars", "Longest kernels", fmt::format("The {} kernels that take most of the step, of {}.", shown, r.kernels.size()));
+  json["unit"] = "s";
+  json["bars"] = Json::array();
+  for (std::size_t i = 0; i < shown; ++i)
+    json["bars"].push_back(
+        {{"name", r.kernels[i].name}, {"value", r.kernels[i].total_s}, {"note", count_text(static_cast<double>(r.kernels[i].count)) + " times"}});
+  return json;
+}
+
+Json phases_section(const Report& r) {
+  Json json = section("parts", "Phases", "What forward, backward and optimizer spend: kernels, communication with no kernel beside it, and neither.");
+  json["unit"] = "s";
+  json["rows"] = Json::array();
+  for (const PhaseRow& p : r.phases)
+    json["rows"].push_back({{"name", p.name}, {"parts", {{"compute", p.compute_s}, {"exposed communication", p.exposed_comm_s}, {"idle", p.idle_s}}}});
+  return json;
+}
+
+Json collectives_section(const Report& r) {
+  Json json = section("table", "Collectives", "Per step and rank. Exposed: with no kernel beside it.");
+  json["columns"] = {"kind", "calls", "bytes", "on the wire", "exposed"};
+  json["rows"] = Json::array();
+  for (const CollectiveRow& c : r.collectives)
+    json["rows"].push_back({c.kind, count_text(static_cast<double>(c.calls)), size(c.bytes), size_text(c.wire_bytes), time_text(c.exposed_s)});
+  return json;
+}
+
+void add_out_of_memory(const Report& r, Page& page) {
+  const OutOfMemoryRow& o = r.out_of_memory;
+  Json held =
+      section("bars", "What held the memory",
+              fmt::format("{} asked for {} when {} of {} were reserved.", o.buffer, size(o.requested_bytes), size(o.reserved_bytes), size(o.limit_bytes)));
+  held["unit"] = "B";
+  held["bars"] = Json::array();
+  for (const OwnerRow& row : o.by_owner) held["bars"].push_back({{"name", row.owner}, {"value", row.bytes}, {"note", ""}});
+  page.sections.push_back(std::move(held));
+  if (o.remedies.empty()) return;
+  Json table = section("table", "What would fit", "Changes that were simulated, nearest first.");
+  table["columns"] = {"change", "outcome", "step time", "tokens/s/GPU", "headroom"};
+  table["rows"] = Json::array();
+  for (const Remedy& m : o.remedies) {
+    const bool ok = m.outcome == "ok";
+    table["rows"].push_back(
+        {m.what, m.outcome, ok ? time_text(m.step_time_s) : "-", ok ? count_text(m.tokens_per_s_per_gpu) : "-", ok ? size(m.headroom_bytes) : "-"});
+  }
+  page.sections.push_back(std::move(table));
+}
+
+void add_step(const Prediction& prediction, Page& page) {
+  const Report& r = prediction.report;
+  if (r.has_peak && prediction.result.step_end.size() > 1) page.sections.push_back(waterfall_section(prediction));
+  page.sections.push_back(timeline_section(prediction));
+  page.sections.push_back(phases_section(r));
+  if (!prediction.result.trace.ranks.front().memory.empty()) page.sections.push_back(memory_section(prediction));
+  page.sections.push_back(kernels_section(r));
+  if (!r.collectives.empty()) page.sections.push_back(collectives_section(r));
+}
+
+}  // namespace
+
+Json progression_section(const std::vector<Report>& stages) {
+  Json json = section("progression", "MFU by stage", "");
+  json["stages"] = Json::array();
+  const Report* best = nullptr;
+  for (const Report& r : stages) {
+    const bool ok = r.outcome == "ok";
+    if (ok && (!best || r.tokens_per_s_per_gpu > best->tokens_per_s_per_gpu)) best = &r;
+    json["stages"].push_back({{"name", r.scenario.name},
+                              {"why", r.scenario.why},
+                              {"outcome", r.outcome},
+                              {"bound", r.bound},
+                              {"mfu", ok && r.has_peak ? Json(r.mfu) : Json(nullptr)},
+                              {"step_time_s", ok ? Json(r.step_time_s) : Json(nullptr)},
+                              {"tokens_per_s_per_gpu", ok ? Json(r.tokens_per_s_per_gpu) : Json(nullptr)}});
+  }
+  if (best && best->has_peak && stages.front().outcome == "ok")
+    json["text"] = fmt::format("From {} to {}: MFU {} to {}, {:.2f} times as many tokens per second.", stages.front().scenario.name, best->scenario.name,
+                               percent_text(stages.front().mfu), percent_text(best->mfu), best->tokens_per_s_per_gpu / stages.front().tokens_per_s_per_gpu);
+  return json;
+}
+
+Json waterfall_section(const Prediction& prediction) {
+  const Explanation e = explain(prediction);
+  const auto largest = std::max_element(e.losses.begin(), e.losses.end(), [](const Loss& a, const Loss& b) { return a.seconds < b.seconds; });
+  std::string text = fmt::format("Of a step of {}, model FLOPs at the device's peak would take {}: an MFU of {}.", time_text(e.step_s), time_text(e.ideal_s),
+                                 percent_text(e.ideal_s / e.step_s));
+  if (largest != e.losses.end()) text += fmt::format(" The largest loss: {}, {}.", largest->name, percent_text(largest->seconds / e.step_s));
+  Json json = section("waterfall", "From the peak to the MFU", text);
+  json.update(to_json(e));
+  return json;
+}
+
+Json constants_section(const scenarios::Scenario& scenario) {
+  const Hardware hardware = hardware_of(scenario);
+  std::array<int, 4> counts{};
+  Json rows = Json::array();
+  for (const hw::Profile* profile : {&hardware.gpu, &hardware.cluster.node}) {
+    for (const auto& [name, constant] : profile->constants) {
+      ++counts[static_cast<std::size_t>(constant.origin)];
+      rows.push_back({profile->name, name, fmt::format("{:.6g}", constant.value), hw::name(constant.origin), constant.source});
+    }
+  }
+  Json json =
+      section("folded_table", "Constants and their sources",
+              fmt::format("{} measured, {} from data sheets, {} fitted to runs, {} assumed. Values in SI units.", counts[0], counts[1], counts[2], counts[3]));
+  json["columns"] = {"profile", "constant", "value", "kind", "source"};
+  json["rows"] = std::move(rows);
+  return json;
+}
+
+Page page_of(const Prediction& prediction, const std::vector<Report>& stages) {
+  const Report& r = prediction.report;
+  Page page{stages.empty() ? "run" : "demo", r.scenario.name.empty() ? r.scenario.model : r.scenario.name, headline(r.scenario), tiles_of(r), r.warnings, {}};
+  if (!r.bound_reason.empty()) page.tiles.back().note = "";
+  if (!stages.empty()) page.sections.push_back(progression_section(stages));
+  if (r.outcome == "ok") add_step(prediction, page);
+  if (r.outcome == "out_of_memory") add_out_of_memory(r, page);
+  for (const std::string& wait : r.deadlock) page.notices.push_back(wait);
+  if (r.has_peak && !prediction.scenario.fixed_costs) page.sections.push_back(constants_section(prediction.scenario));
+  return page;
+}
+
+}  // namespace stepcast::cli

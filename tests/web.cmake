@@ -1,0 +1,15 @@
+# The report page: its formats in Node.js, and its drawing in headless Chromium. Where the page is not built or there is no Chromium, the tests say so and are skipped.
+if(STEPCAST_TESTS)
+  file(GLOB web_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/web/tests/*.test.mjs)
+  foreach(test IN LISTS web_tests)
+    get_filename_component(name ${test} NAME)
+    string(REPLACE ".test.mjs" "" name ${name})
+    if(STEPCAST_PAGE_TEMPLATE)
+      add_test(NAME web:${name} COMMAND ${STEPCAST_NODE} --test ${test})
+    else()
+      add_test(NAME web:${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: this build has no report page")
+    endif()
+    set_tests_properties(web:${name} PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "skipped: (no Chromium|this build)"
+      ENVIRONMENT "STEPCAST_NODE_MODULES=${STEPCAST_NODE_MODULES};STEPCAST_PAGE_TEMPLATE=${STEPCAST_PAGE_TEMPLATE};STEPCAST_BINARY=$<TARGET_FILE:stepcast>")
+  endforeach()
+endif()

@@ -1,0 +1,29 @@
+// Figures as people read them. Tests: web/tests/format.test.mjs.
+const digits = (value, n) => Number(value.toPrecision(n)).toLocaleString("en-US", { maximumSignificantDigits: n });
+
+export function time(seconds) {
+  const size = Math.abs(seconds);
+  if (size === 0) return "0 s";
+  const [factor, unit] = size >= 1 ? [1, "s"] : size >= 1e-3 ? [1e3, "ms"] : size >= 1e-6 ? [1e6, "µs"] : [1e9, "ns"];
+  return `${digits(seconds * factor, 4)} ${unit}`;
+}
+
+export function bytes(value) {
+  const size = Math.abs(value);
+  const [power, unit] = size >= 2 ** 30 ? [30, "GiB"] : size >= 2 ** 20 ? [20, "MiB"] : size >= 2 ** 10 ? [10, "KiB"] : [0, "B"];
+  return `${digits(value / 2 ** power, 4)} ${unit}`;
+}
+
+export const percent = (share) => `${(100 * share).toFixed(1)} %`;
+export const count = (value) => Math.round(value).toLocaleString("en-US");
+
+/// A figure with its unit: s, B, share (0 to 1), or none.
+export function figure(value, unit) {
+  if (value == null) return "–";
+  if (unit === "s") return time(value);
+  if (unit === "B") return bytes(value);
+  return unit === "share" ? percent(value) : digits(value, 5);
+}
+
+/// "all_gather" -> "all-gather".
+export const words = (name) => name.replace(/^gap_/, "").replaceAll("_", " ").replace(/^(all|reduce) (gather|scatter|reduce)\b/, "$1-$2");

@@ -1,0 +1,167 @@
+// The drawn page in headless Chromium: everything in the data is drawn, nothing else happens, and it can be used by width, colour scheme, keyboard and print. docs/page.md.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { accessibilityFaults, clean, launch, missing, open, pageFile } from "./browser.mjs";
+import { HOSTILE, planned, sample } from "./sample.mjs";
+
+if (missing) console.log(missing);
+const options = { skip: missing ?? false, timeout: 60_000 };
+let browser, file, plannedFile;
+
+before(async () => {
+  if (missing) return;
+  browser = await launch();
+  file = pageFile("sample.html", sample);
+  plannedFile = pageFile("planned.html", planned);
+});
+after(async () => {
+  await browser?.close();
+  clean();
+});
+
+const bySection = (kind) => sample.sections.find((section) => section.kind === kind);
+const overflow = () => document.documentElement.scrollWidth - innerWidth;
+
+/// Marks drawn in the section of a kind.
+const marks = (page, kind, selector) => page.$$eval(`section.${kind} svg ${selector}`, (found) => found.length);
+
+for (const width of [400, 800, 1600]) {
+  for (const dark of [false, true]) {
+    test(`at ${width} pixels, ${dark ? "dark" : "light"}: all is drawn, nothing overflows, nothing is asked of a network`, options, async () => {
+      const { page, complaints } = await open(browser, file, { width, dark });
+      assert.deepEqual(complaints, []);
+      assert.ok((await page.evaluate(overflow)) <= 0);
+      const items = bySection("timeline").lanes.reduce((sum, lane) => sum + lane.items.length, 0);
+      assert.equal(await marks(page, "timeline", ".spans rect"), items);
+      assert.equal(await marks(page, "waterfall", "g[data-mark=bar] rect"), bySection("waterfall").losses.length + 2);
+      assert.equal(await marks(page, "progression", "g[data-mark=bar] rect"), bySection("progression").stages.length);
+      assert.equal(await marks(page, "bars", "g[data-mark=bar] rect"), bySection("bars").bars.length);
+      assert.equal(await marks(page, "parts", "g[data-mark=bar] rect"), 9);
+      assert.equal(await marks(page, "memory", "g[data-mark=area] path"), bySection("memory").owners.length);
+      const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number)[0]);
+      assert.ok(dark ? ground < 60 : ground > 200, `ground ${ground}`);
+      await page.close();
+    });
+  }
+}
+
+for (const width of [400, 1600]) {
+  test(`a sweep, a search and a diagnosis at ${width} pixels`, options, async () => {
+    const { page, complaints } = await open(browser, plannedFile, { width, dark: width === 400 });
+    assert.deepEqual(complaints, []);
+    assert.ok((await page.evaluate(overflow)) <= 0);
+    const [grid, line] = await page.$$("section.grid");
+    assert.equal((await grid.$$("g[data-mark=cell] rect")).length, 4);
+    assert.equal((await line.$$("g[data-mark=dot] circle")).length, 10);
+    assert.equal(await marks(page, "pareto", "g[data-mark=dot] circle"), 40);
+    assert.equal(await marks(page, "decisions", "g[data-mark=bar] rect"), 2);
+    assert.equal(await page.$$eval(".findings-list > li", (items) => items.length), 2);
+    assert.equal(await page.$$eval("img", (found) => found.length), 0);
+    await page.close();
+  });
+}
+
+test("what a heat-map shows is chosen by keyboard, and the focus stays", options, async () => {
+  const { page, complaints } = await open(browser, plannedFile);
+  const chosen = async (index, value) => {
+    await page.focus(`section.grid label:nth-of-type(${index}) select`);
+    await page.select(`section.grid label:nth-of-type(${index}) select`, value);
+    await page.waitForFunction(() => document.activeElement.tagName === "SELECT");
+  };
+  await chosen(2, "0");
+  assert.equal(await marks(page, "grid", "g[data-mark=cell] rect"), 6);
+  await chosen(1, "1");
+  const titles = await page.$$eval("section.grid g[data-mark=cell] title", (all) => all.map((title) => title.textContent));
+  assert.ok(titles.every((title) => title.includes("the best of 2 points")));
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("foreign texts are shown as they are and make no elements", options, async () => {
+  const { page } = await open(browser, file);
+  assert.equal(await page.$eval("h1", (h1) => h1.textContent), HOSTILE);
+  assert.equal(await page.$$eval("img, script[src], link, iframe", (found) => found.length), 0);
+  assert.ok((await page.title()).startsWith(HOSTILE));
+  assert.equal(await page.$$eval(".spans title", (titles, text) => titles.filter((title) => title.textContent.includes(text)).length, HOSTILE), 64);
+  await page.close();
+});
+
+test("the waterfall's bars lie where the losses are", options, async () => {
+  const { page } = await open(browser, file);
+  const bars = await page.$$eval("section.waterfall g[data-mark=bar] rect", (rects) => rects.map((rect) => ["x", "width"].map((name) => Number(rect.getAttribute(name)))));
+  const { losses, step_time_s: step } = bySection("waterfall");
+  const [x0, whole] = bars[0];
+  let left = 1;
+  losses.forEach(({ seconds }, i) => {
+    const [x, width] = bars[i + 1];
+    left -= seconds / step;
+    assert.ok(Math.abs(width - (Math.abs(seconds) / step) * whole) < 1.5, `${i}: ${width}`);
+    assert.ok(Math.abs(x - x0 - whole * Math.min(left, left + seconds / step)) < 1.5, `${i}: ${x}`);
+  });
+  assert.ok(Math.abs(bars.at(-1)[1] - 0.5 * whole) < 1.5);
+  await page.close();
+});
+
+for (const dark of [false, true]) {
+  test(`no fault that axe knows, ${dark ? "dark" : "light"}`, options, async () => {
+    for (const path of [file, plannedFile]) {
+      const { page } = await open(browser, path, { dark });
+      await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));
+      await page.waitForSelector("details table");
+      assert.deepEqual(await accessibilityFaults(page), []);
+      await page.close();
+    }
+  });
+}
+
+test("every chart has a name and a table that opens by keyboard", options, async () => {
+  const { page } = await open(browser, file);
+  const charts = await page.$$eval("main svg[role=img]", (all) => all.map((svg) => svg.getAttribute("aria-label")));
+  assert.equal(charts.length, 6);
+  assert.ok(charts.every((name) => name.length > 20));
+  await page.focus("section.waterfall summary");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("section.waterfall tbody tr");
+  assert.equal(await page.$$eval("section.waterfall tbody tr", (rows) => rows.length), bySection("waterfall").losses.length + 1);
+  await page.close();
+});
+
+test("the tab key reaches every control, and the timeline zooms and scrolls by keyboard", options, async () => {
+  const { page } = await open(browser, file);
+  const reached = new Set();
+  for (let i = 0; i < 60; ++i) {
+    await page.keyboard.press("Tab");
+    reached.add(await page.evaluate(() => document.activeElement.dataset.zoom ?? document.activeElement.className ?? ""));
+    reached.add(await page.evaluate(() => document.activeElement.tagName));
+  }
+  for (const control of ["in", "out", "whole", "scroll lanes-scroll", "scroll", "A", "SUMMARY"]) assert.ok(reached.has(control), control);
+  const width = () => page.$eval(".lanes-scroll svg", (svg) => svg.getBoundingClientRect().width);
+  const before = await width();
+  await page.focus("[data-zoom=in]");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction((least) => document.querySelector(".lanes-scroll svg").getBoundingClientRect().width > least, {}, before * 1.9);
+  await page.waitForFunction(() => document.activeElement.dataset.zoom === "in");
+  assert.ok((await page.evaluate(overflow)) <= 0);
+  await page.focus(".lanes-scroll");
+  const from = await page.$eval(".lanes-scroll", (region) => region.scrollLeft);
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction((was) => document.querySelector(".lanes-scroll").scrollLeft > was, {}, from);
+  await page.close();
+});
+
+test("it is redrawn when the window changes, and prints", options, async () => {
+  const { page, complaints } = await open(browser, file, { width: 1600 });
+  await page.setViewport({ width: 400, height: 900 });
+  await page.waitForFunction(() => document.querySelector("section.memory svg").getBoundingClientRect().width < 400);
+  assert.ok((await page.evaluate(overflow)) <= 0);
+  await page.setViewport({ width: 1200, height: 900 });
+  await page.waitForFunction(() => document.querySelector("section.memory svg").getBoundingClientRect().width > 800);
+  const pdf = await page.pdf({ format: "A4", printBackground: true });
+  assert.ok(pdf.length > 20_000);
+  await page.emulateMediaType("print");
+  assert.equal(await page.$eval("section.timeline .controls", (controls) => getComputedStyle(controls).display), "none");
+  assert.equal(await page.$eval("body", (body) => getComputedStyle(body).backgroundColor), "rgb(255, 255, 255)");
+  assert.deepEqual(complaints, []);
+  await page.close();
+});

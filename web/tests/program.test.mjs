@@ -1,0 +1,110 @@
+// Pages that the program wrote, held against the reports beside them. docs/page.md.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { accessibilityFaults, binary, clean, folder, launch, missing, open } from "./browser.mjs";
+import { HOSTILE } from "./sample.mjs";
+
+if (missing) console.log(missing);
+const options = { skip: missing ?? false, timeout: 120_000 };
+let browser;
+
+before(async () => (browser = missing ? null : await launch()));
+after(async () => {
+  await browser?.close();
+  clean();
+});
+
+/// Runs the program in a folder of its own; returns its report and the path of its page.
+function written(name, ...command) {
+  const place = join(folder, name);
+  mkdirSync(place, { recursive: true });
+  execFileSync(binary, [...command, "--out", "out"], { cwd: place, stdio: ["ignore", "ignore", "pipe"] });
+  return { report: JSON.parse(readFileSync(join(place, "out/report.json"), "utf8")), page: join(place, "out/report.html"), place };
+}
+
+const embedded = (path) => JSON.parse(readFileSync(path, "utf8").match(/<script type="application\/json" id="data">(.*?)<\/script>/s)[1]);
+
+/// Opens a page at both ends of the widths, where it has to be in order; leaves the wide one open.
+async function opened(path) {
+  for (const width of [400, 1600]) {
+    const { page, complaints } = await open(browser, path, { width, dark: width === 400 });
+    assert.deepEqual(complaints, []);
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `overflow at ${width}`);
+    if (width === 1600) return page;
+    await page.close();
+  }
+}
+
+const tiles = (page) => page.$$eval(".tile", (all) => Object.fromEntries(all.map((tile) => [tile.querySelector("dt").textContent, tile.querySelector("strong").textContent])));
+const small = ["--set", "/model/layers=4", "--set", "/run/steps=3"];
+
+test("run: the report's figures, every span drawn, no path of this machine", options, async () => {
+  const { report, page: path, place } = written("run", "run", "7b-32xa100", ...small);
+  const page = await opened(path);
+  const shown = await tiles(page);
+  assert.equal(shown.MFU, `${(100 * report.mfu).toFixed(1)} %`);
+  assert.equal(shown["bound by"], report.bound);
+  const data = embedded(path);
+  const timeline = data.sections.find(({ kind }) => kind === "timeline");
+  const items = timeline.lanes.reduce((sum, lane) => sum + lane.items.length, 0);
+  assert.equal(await page.$$eval("section.timeline .spans rect", (rects) => rects.length), items);
+  const bars = await page.$$eval("section.waterfall g[data-mark=bar] rect", (rects) => rects.map((rect) => Number(rect.getAttribute("width"))));
+  assert.ok(Math.abs(bars.at(-1) / bars[0] - report.mfu) < 0.005);
+  assert.ok(!readFileSync(path, "utf8").includes(place));
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await page.close();
+});
+
+test("run: foreign names in the scenario stay names", options, async () => {
+  const place = join(folder, "hostile");
+  mkdirSync(place);
+  writeFileSync(join(place, "s.json"), JSON.stringify({ base: "7b-32xa100", name: HOSTILE, why: HOSTILE, model: { layers: 2 } }));
+  const { page: path } = written("hostile", "run", "s.json");
+  const page = await opened(path);
+  assert.equal(await page.$eval("h1", (h1) => h1.textContent), HOSTILE);
+  assert.equal(await page.$$eval("img", (all) => all.length), 0);
+  await page.close();
+});
+
+test("demo: a bar for each stage", options, async () => {
+  const { page: path } = written("demo", "demo", "01-baseline", "04-overlap", "--set", "/model/layers=4");
+  const page = await opened(path);
+  assert.equal(await page.$$eval("section.progression g[data-mark=bar] rect", (rects) => rects.length), 2);
+  await page.close();
+});
+
+test("sweep: a cell for each point, and the points that ran against headroom", options, async () => {
+  const { report, page: path } = written("sweep", "sweep", "7b-32xa100", "--vary", "/batch/micro_batch=1,2,64", "--vary", "/recompute/mode=none,full", ...small);
+  const page = await opened(path);
+  assert.equal(await page.$$eval("section.grid g[data-mark=cell] rect", (rects) => rects.length), report.points.length);
+  const ran = report.points.filter((point) => point.report.outcome === "ok").length;
+  assert.equal(await page.$$eval("section.pareto g[data-mark=dot] circle", (dots) => dots.length), ran);
+  assert.ok(ran < report.points.length);
+  await page.close();
+});
+
+test("tune: a bar for each decision, and the settings to paste", options, async () => {
+  const { report, page: path } = written("tune", "tune", "7b-32xa100", "--set", "/model/layers=2", "--simulations", "40");
+  const page = await opened(path);
+  assert.equal(await page.$$eval("section.decisions g[data-mark=bar] rect", (rects) => rects.length), report.decisions.length);
+  assert.equal(await page.$$eval("section.code pre", (all) => all.length), Object.keys(report.settings).length);
+  await page.close();
+});
+
+test("diagnose: the findings, and lanes of the step, of a trace that the program wrote", options, async () => {
+  const { place } = written("traced", "run", "7b-32xa100", "--set", "/policy/backward_prefetch=NONE", ...small);
+  const { report, page: path } = written("diagnosed", "diagnose", join(place, "out/trace.json.gz"));
+  const page = await opened(path);
+  assert.equal(await page.$$eval(".findings-list > li", (all) => all.length), report.findings.length);
+  const timeline = embedded(path).sections.find(({ kind }) => kind === "timeline");
+  const items = timeline.lanes.reduce((sum, lane) => sum + lane.items.length, 0);
+  assert.ok(items > 20);
+  assert.equal(await page.$$eval("section.timeline .spans rect", (rects) => rects.length), items);
+  assert.equal(await page.$eval("h1", (h1) => h1.textContent), "trace.json.gz");
+  assert.ok(!readFileSync(path, "utf8").includes(place));
+  await page.close();
+});

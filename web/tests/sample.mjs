@@ -1,0 +1,114 @@
+// A page's data with foreign texts that try to be markup, for tests of the drawing that need no program.
+export const HOSTILE = `</script><img src=x onerror="document.title='broken'">{{evil}}`;
+
+const lane = (name, items) => ({ name, items });
+
+function timeline() {
+  const compute = [], gather = [], gaps = [], host = [];
+  for (let block = 0; block < 64; ++block) {
+    const begin = block * 100e6, kind = block < 22 ? 0 : 1;
+    for (let kernel = 0; kernel < 8; ++kernel) compute.push([begin + kernel * 11e6, 10.5e6, kind, kernel === 3 ? 1 : 0, 3, 9.5e6]);
+    gaps.push([begin + 88e6, 12e6, 4 + (block % 3), 2, 1, 12e6]);
+    gather.push([begin + 20e6, 60e6, 2, 3, 1, 60e6]);
+    host.push([begin / 3, 30e6, 3, 0, 40, 22e6]);
+  }
+  return {
+    kind: "timeline", title: "Timeline of the last step", text: "The compute stream is idle for 768 ms.", length_ns: 6400e6,
+    kinds: ["forward", "backward", "all_gather", "host_work", "gap_all_gather", "gap_launch_bound", "gap_data_loader"],
+    names: ["gemm", HOSTILE, "before gemm", "all_gather block"],
+    lanes: [lane("host", host), lane("compute", compute), lane("why idle", gaps), lane("all_gather", gather)],
+  };
+}
+
+function memory() {
+  const time_ns = [...Array(200).keys()].map((i) => i * 60e6);
+  const wave = (i) => Math.abs(((i % 50) - 25) / 25);
+  return {
+    kind: "memory", title: "Device memory through the run", text: "At most 52 GiB are allocated.", time_ns,
+    reserved: time_ns.map((_, i) => (i < 12 ? 40 : 55) * 2 ** 30), limit_bytes: 76 * 2 ** 30, device_bytes: 79 * 2 ** 30,
+    owners: [
+      { name: "parameters", bytes: time_ns.map(() => 3 * 2 ** 30) },
+      { name: "optimizer", bytes: time_ns.map((_, i) => (i < 40 ? 0 : 2 * 2 ** 30)) },
+      { name: "activations", bytes: time_ns.map((_, i) => (1 - wave(i)) * 44 * 2 ** 30) },
+    ],
+    steps: [0, 1, 2, 3].map((step) => ({ step, begin_ns: step * 3000e6 })),
+  };
+}
+
+export const sample = {
+  schema: "stepcast.page/1", command: "run", version: "0.0.0", title: HOSTILE, headline: `llama-2-7b on 32 x A100 ${HOSTILE}`,
+  tiles: [
+    { label: "step time", value: "6.701 s", note: "" }, { label: "MFU", value: "73.5 %", note: "6P only: 64.1 %" }, { label: "HFU", value: "73.5 %", note: "recomputation counted" },
+    { label: "tokens/s/GPU", value: "4,890", note: "32 GPUs" }, { label: "peak reserved", value: "73.82 GiB", note: "of 76.10 GiB" },
+    { label: "exposed communication", value: "18.33 ms", note: "99.1 % hidden" }, { label: "bound by", value: "compute", note: "" },
+  ],
+  notices: [`a warning with ${HOSTILE}`],
+  sections: [
+    {
+      kind: "progression", title: "MFU by stage", text: "From 01-baseline to 09-all-adapters: MFU 31.0 % to 73.5 %.",
+      stages: ["01-baseline", "02-prefetch", "03-larger", "04-loader", "05-allocator", "06-fusion", HOSTILE].map((name, i) => ({
+        name, why: `why ${name}`, outcome: i === 2 ? "out_of_memory" : "ok", bound: "compute", mfu: i === 2 ? null : 0.3 + 0.06 * i, step_time_s: i === 2 ? null : 9 - i, tokens_per_s_per_gpu: i === 2 ? null : 2000 + 300 * i,
+      })),
+    },
+    {
+      kind: "waterfall", title: "From the peak to the MFU", text: "Of a step of 6.701 s, model FLOPs at the device's peak would take 4.924 s.", step_time_s: 10, ideal_s: 5, mfu: 0.5,
+      losses: [
+        { loss: "masked pairs of attention, counted but not computed", seconds: -0.25 }, { loss: "tile quantisation of products", seconds: 0.5 }, { loss: "products below peak", seconds: 2 },
+        { loss: "memory-bound kernels", seconds: 1.25 }, { loss: "exposed all-gather", seconds: 0.5 }, { loss: "launch gaps: the host is late", seconds: 1 },
+      ],
+    },
+    timeline(),
+    {
+      kind: "parts", title: "Phases", text: "What the phases spend.", unit: "s",
+      rows: ["forward", "backward", "optimizer"].map((name, i) => ({ name, parts: { compute: 2 + i, "exposed communication": 0.2, idle: 0.1 * i } })),
+    },
+    memory(),
+    { kind: "bars", title: "Longest kernels", text: "The kernels that take most of the step.", unit: "s", bars: ["gemm", "flash", HOSTILE].map((name, i) => ({ name, value: 3 - i, note: "64 times" })) },
+    { kind: "table", title: "Collectives", text: "Per step and rank.", columns: ["kind", "calls", "bytes"], rows: [["all_gather", "65", "12.5 GiB"], [HOSTILE, "1", "1 B"]] },
+    { kind: "folded_table", title: "Constants and their sources", text: "60 measured.", columns: ["constant", "value", "kind"], rows: [...Array(80).keys()].map((i) => [`constant_${i}`, `${i}`, "measured"]) },
+  ],
+};
+
+/// Three axes of 3 x 2 x 2 values; point 5 runs out of memory, point 7 is refused.
+function grid() {
+  const outcomes = [...Array(12).keys()].map((i) => (i === 5 ? "out_of_memory" : i === 7 ? "refused" : "ok"));
+  const values = (of) => outcomes.map((outcome, i) => (outcome === "ok" ? of(i) : null));
+  return {
+    kind: "grid", title: "What was varied", text: "The fastest: micro_batch=4.",
+    axes: [{ pointer: "/batch/micro_batch", values: ["1", "2", "4"] }, { pointer: "/recompute/mode", values: ["none", HOSTILE] }, { pointer: "/policy/forward_prefetch", values: ["false", "true"] }],
+    outcomes, bounds: outcomes.map(() => "compute"), missing_bytes: outcomes.map((outcome) => (outcome === "out_of_memory" ? 5 * 2 ** 30 : null)),
+    metrics: [
+      { name: "MFU", unit: "share", high_is_good: true, values: values((i) => 0.3 + 0.03 * i) },
+      { name: "step time", unit: "s", high_is_good: false, values: values((i) => 9 - 0.5 * i) },
+    ],
+  };
+}
+
+const line = { ...grid(), title: "One axis", axes: [{ pointer: "/cluster/nodes", values: ["1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048"] }] };
+
+export const planned = {
+  ...sample, command: "sweep",
+  sections: [
+    grid(),
+    line,
+    {
+      kind: "pareto", title: "Memory headroom against step time", text: "3 of 40 points are beaten by none in both.", label: "step time",
+      points: [...Array(40).keys()].map((i) => ({ time_s: 5 + 0.1 * i, headroom_bytes: ((i * 7) % 40) * 2 ** 30, words: i === 3 ? HOSTILE : `point ${i}`, front: i % 6 === 5 })),
+    },
+    {
+      kind: "decisions", title: "From the scenario to the best", text: "Each time the change that gains most.",
+      decisions: [
+        { question: "Does it fit?", answer: "No, 5 GiB are missing.", change: "recompute every second block", outcome: "ok", step_time_s: 8, mfu: 0.5, gain: 0 },
+        { question: "What does it wait for?", answer: HOSTILE, change: "compiled kernels", outcome: "ok", step_time_s: 7, mfu: 0.57, gain: 0.125 },
+      ],
+    },
+    {
+      kind: "findings", title: "Findings", text: "Largest share of the time first.",
+      findings: [
+        { finding: "starved_data_loader", where: "rank 0", confidence: 0.9, share_of_step: 0.21, evidence: ["21 gaps", HOSTILE], advice: "more workers", upper_bound_gain: 0.21, forecast_gain: 0.18 },
+        { finding: "launch_bound", where: HOSTILE, confidence: 0.5, share_of_step: 0.1, evidence: [], advice: "compile", upper_bound_gain: null, forecast_gain: null },
+      ],
+    },
+    { kind: "code", title: "Settings to paste", text: "In each framework's own words.", blocks: [{ name: "fsdp1", text: `import torch  # ${HOSTILE}\n` }, { name: "environment", text: "export X=1\n" }] },
+  ],
+};
