@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "trace/kernel_arguments.hpp"
 #include "trace/kineto_names.hpp"
 
 namespace stepcast::trace {
@@ -48,25 +49,56 @@ void ChromeLanes::split_lanes() {
     const auto lane = static_cast<std::size_t>(slice.lane);
     if (lane >= streams_.size()) streams_.resize(lane + 1);
     streams_[lane].push_back(&slice);
-    if (slice.correlation != 0) calls_[slice.correlation].launches = true;
+    if (slice.correlation == 0) continue;
+    Call& call = calls_[slice.correlation];
+    call.launches = true;
+    if (slice.category == Category::kernel) call.kernel = &slice;
   }
   std::stable_sort(host_.begin(), host_.end(), [](const Slice* a, const Slice* b) { return outer_first(*a, depth(a->category), *b, depth(b->category)); });
 }
 
 void ChromeLanes::write_host() {
-  for (const Slice* slice : host_) {
+  for (std::size_t i = 0; i < host_.size(); ++i) {
+    const Slice* slice = host_[i];
     while (!open_.empty() && open_.back().first <= slice->begin) open_.pop_back();
     if (slice->category == Category::host_wait || (slice->host_state != HostState::working && slice->correlation == 0)) write_block(*slice);
-    else write_host_slice(*slice);
+    else write_host_slice(*slice, kernel_launched_in(i));
   }
 }
 
-void ChromeLanes::write_host_slice(const Slice& slice) {
+/// What the first call launches that lies within the host slice at this place; waits may come before it.
+const Slice* ChromeLanes::kernel_launched_in(std::size_t place) const {
+  for (std::size_t i = place + 1; i < host_.size() && host_[i]->begin < host_[place]->end; ++i) {
+    if (host_[i]->correlation == 0 || host_[i]->end > host_[place]->end) continue;
+    const auto call = calls_.find(host_[i]->correlation);
+    return call == calls_.end() ? nullptr : call->second.kernel;
+  }
+  return nullptr;
+}
+
+void ChromeLanes::write_host_slice(const Slice& slice, const Slice* kernel) {
   const std::string_view name = name_of(slice);
   const std::string_view category = host_category(slice, name);
-  if (category == "cuda_runtime") return write_launch(slice);
-  event(category.data(), name, pid_, pid_, slice.begin, slice.end).print(",\"args\":{{\"External id\":{}}}}}", ++external_);
+  if (category != "cuda_runtime") return write_range(slice, category.data(), name, kernel);
+  // A launch of a real backend has the name of its operator: that is written around it, as a profiler would.
+  const auto call = calls_.find(slice.correlation);
+  const bool named = slice.correlation != 0 && call != calls_.end() && call->second.launches && !name.starts_with("cuda");
+  if (named) write_range(slice, "cpu_op", name, call->second.kernel);
+  write_launch(slice, named ? "cudaLaunchKernel" : name);
+  if (named) open_.pop_back();
+}
+
+void ChromeLanes::write_range(const Slice& slice, std::string_view category, std::string_view name, const Slice* kernel) {
+  event(category.data(), name, pid_, pid_, slice.begin, slice.end).print(",\"args\":{{\"External id\":{}", ++external_);
+  if (kernel && category == "cpu_op") write_operator(*kernel, name);
+  out_.print("}}}}");
   if (category == "cpu_op") open_.emplace_back(slice.end, external_);
+}
+
+/// Operators of the forward, and of its repetition in the backward, have a number of the autograd graph.
+void ChromeLanes::write_operator(const Slice& kernel, std::string_view op) {
+  out_.print("{}", operand_arguments(trace_.kernels.at(kernel.detail).shape, op));
+  if (kernel.lane == 0 && (kernel.phase == Phase::forward || kernel.recompute)) out_.print(",\"Sequence number\":{},\"Fwd thread id\":0", sequence_++);
 }
 
 void ChromeLanes::write_block(const Slice& slice) {
@@ -75,8 +107,8 @@ void ChromeLanes::write_block(const Slice& slice) {
   if (form.inner) event("cuda_runtime", form.inner, pid_, pid_, slice.begin, slice.end).print("}}");
 }
 
-void ChromeLanes::write_launch(const Slice& slice) {
-  event("cuda_runtime", name_of(slice), pid_, pid_, slice.begin, slice.end);
+void ChromeLanes::write_launch(const Slice& slice, std::string_view name) {
+  event("cuda_runtime", name, pid_, pid_, slice.begin, slice.end);
   const std::uint64_t op = open_.empty() ? 0 : open_.back().second;
   if (slice.correlation == 0) {
     out_.print("}}");
@@ -139,6 +171,7 @@ void ChromeLanes::write_device_slice(const Slice& slice, int stream) {
   if (call != calls_.end() && call->second.op != 0) out_.print("\"External id\":{},", call->second.op);
   out_.print("\"queued\":0,\"device\":{},\"context\":1,\"stream\":{},\"correlation\":{}", device_, stream, slice.correlation);
   if (collective) write_collective(slice);
+  else out_.print("{}", traffic_arguments(trace_.kernels.at(slice.detail).shape));
   out_.print(",\"phase\":\"{}\"", trace::name(slice.phase));
   if (slice.unit >= 0) out_.print(",\"unit\":{}", slice.unit);
   if (slice.recompute) out_.print(",\"recompute\":true");
@@ -177,7 +210,11 @@ JsonOut& ChromeLanes::event(const char* category, std::string_view name, int pid
 
 std::string_view ChromeLanes::name_of(const Slice& slice) const {
   switch (slice.category) {
-    case Category::kernel: return trace_.kernels.at(slice.detail).name;
+    case Category::kernel: {
+      const KernelInfo& kernel = trace_.kernels.at(slice.detail);
+      const std::string_view library = attention_kernel_name(kernel.shape);
+      return library.empty() ? std::string_view(kernel.name) : library;
+    }
     case Category::collective: return collective_names_.at(slice.detail);
     default: return trace_.names.at(slice.name);
   }

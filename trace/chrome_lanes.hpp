@@ -24,9 +24,10 @@ class ChromeLanes {
 
  private:
   struct Call {
-    std::uint64_t op = 0;   // External id of the op around it, 0 = none
-    bool made = false;      // a call on the host carries the number
-    bool launches = false;  // something on the device does
+    std::uint64_t op = 0;           // External id of the op around it, 0 = none
+    bool made = false;              // a call on the host carries the number
+    bool launches = false;          // something on the device does
+    const Slice* kernel = nullptr;  // that, if it is a kernel
   };
   struct Range {  // a slice, or an annotation over several slices of a stream
     SimTime begin{}, end{};
@@ -37,9 +38,12 @@ class ChromeLanes {
 
   void split_lanes();
   void write_host();
-  void write_host_slice(const Slice& slice);
+  void write_host_slice(const Slice& slice, const Slice* kernel);
+  void write_operator(const Slice& kernel, std::string_view op);
+  [[nodiscard]] const Slice* kernel_launched_in(std::size_t place) const;
   void write_block(const Slice& slice);
-  void write_launch(const Slice& slice);
+  void write_launch(const Slice& slice, std::string_view name);
+  void write_range(const Slice& slice, std::string_view category, std::string_view name, const Slice* kernel);
   void write_stream(std::size_t lane);
   void annotate(const std::vector<const Slice*>& work, bool phases, std::vector<Range>& out) const;
   void write_device_slice(const Slice& slice, int stream);
@@ -58,7 +62,7 @@ class ChromeLanes {
   std::unordered_map<std::uint32_t, Call> calls_;        // by correlation
   std::vector<std::pair<SimTime, std::uint64_t>> open_;  // host ops around the place of writing: end, External id
   std::vector<std::string> collective_names_;
-  std::uint64_t external_ = 0;
+  std::uint64_t external_ = 0, sequence_ = 0;
 };
 
 }  // namespace stepcast::trace

@@ -34,6 +34,21 @@ std::string nccl_kernel_name(const hw::CollectiveShape& shape) {
   return "ncclDevKernel_Generic";
 }
 
+std::string_view attention_kernel_name(const hw::KernelShape& shape) {
+  struct Names {
+    const char *forward, *backward;
+  };
+  // In the order of AttentionKernel.
+  constexpr Names kNames[] = {{"", ""},
+                              {"fmha_fwd_loop_kernel", "fmha_bwd_loop_kernel"},
+                              {"flash_fwd_kernel", "flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel"},
+                              {"flash::FlashAttnFwdSm90", "flash::FlashAttnBwdSm90"},
+                              {"_attn_fwd", "_attn_bwd"},
+                              {"fmha_cutlassF_aligned", "fmha_cutlassB_aligned"}};
+  const Names& names = kNames[static_cast<std::size_t>(shape.attention)];
+  return shape.kind == hw::KernelKind::attention_backward ? names.backward : names.forward;
+}
+
 const char* c10d_name(hw::CollectiveKind kind) {
   switch (kind) {
     case hw::CollectiveKind::all_gather: return "_allgather_base";

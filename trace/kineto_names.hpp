@@ -12,6 +12,8 @@
 
 namespace stepcast::trace {
 
+/// Of a fused attention kernel, as its library calls it; empty for other kernels.
+std::string_view attention_kernel_name(const hw::KernelShape& shape);
 /// e.g. "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevComm*, unsigned long, ncclWork*)".
 std::string nccl_kernel_name(const hw::CollectiveShape& shape);
 /// "_allgather_base", "_reduce_scatter_base", "allreduce".

@@ -134,6 +134,7 @@ void Builder::device_op(const RawEvent& event, const When& when, DeviceKind kind
   op.external_id = integer_or_none(event.arguments.external_id);
   op.kind = kind == DeviceKind::compute && communicates(op.name) ? DeviceKind::communication : kind;
   if (op.kind == DeviceKind::communication) op.collective = collective_of(event.arguments);
+  if (op.kind == DeviceKind::compute) op.traffic = traffic_of(event.arguments);
   if (kind != DeviceKind::other && op.begin == op.end) note("zero_dur_device_events");
   profile_.device_ops.push_back(op);
 }
@@ -152,6 +153,10 @@ void Builder::host_op(const RawEvent& event, const When& when, bool annotation) 
   HostOp op{when.begin, when.end, integer_or_none(event.arguments.external_id), name_of(event), thread_of(event), kNoIndex, annotation};
   const Value& dims = event.arguments.input_dims;
   if (dims.kind == Value::Kind::container && dims.text.size() > 2) op.shapes = profile_.shapes.number_of(dims.text);
+  if (op.shapes != kNoIndex && event.arguments.input_types.kind == Value::Kind::container)
+    op.types = profile_.types.number_of(event.arguments.input_types.text);
+  // Autograd's engine gives the number of the forward operator, and its thread, to what it runs; an operator that records has a number and no such thread.
+  op.in_graph = integer_of(event.arguments.sequence_number).value_or(-1) >= 0 && integer_of(event.arguments.forward_thread).value_or(0) == 0;
   profile_.host_ops.push_back(op);
 }
 
@@ -208,6 +213,14 @@ std::uint32_t Builder::collective_of(const RawArguments& a) {
                         integer_or_none(a.group_size)};
   const auto [at, added] = collective_numbers_.emplace(c, static_cast<std::uint32_t>(profile_.collectives.size()));
   if (added) profile_.collectives.push_back(std::move(c));
+  return at->second;
+}
+
+std::uint32_t Builder::traffic_of(const RawArguments& a) {
+  const auto read = integer_of(a.read_bytes), written = integer_of(a.written_bytes);
+  if (!has(a.memory_class) || !read || !written || *read < 0 || *written < 0 || *read > kLargestBytes || *written > kLargestBytes) return kNoIndex;
+  const auto [at, added] = traffic_numbers_.emplace(Traffic{text_of(a.memory_class), *read, *written}, static_cast<std::uint32_t>(profile_.traffics.size()));
+  if (added) profile_.traffics.push_back(at->first);
   return at->second;
 }
 

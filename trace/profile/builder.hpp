@@ -37,6 +37,7 @@ class Builder : public EventSink {
   std::uint32_t stream_of(const RawEvent& event);
   std::uint32_t device_named(std::string_view text);
   std::uint32_t collective_of(const RawArguments& arguments);
+  std::uint32_t traffic_of(const RawArguments& arguments);
   bool communicates(std::uint32_t name);
   EventClass class_of_category(std::string_view category);
   void put_in_order();
@@ -49,6 +50,7 @@ class Builder : public EventSink {
   std::map<std::pair<std::string, std::string>, std::uint32_t> thread_numbers_;
   std::map<Stream, std::uint32_t> stream_numbers_;
   std::map<CollectiveArguments, std::uint32_t> collective_numbers_;
+  std::map<Traffic, std::uint32_t> traffic_numbers_;
   std::string last_thread_[2];
   std::uint32_t last_thread_number_ = kNoIndex;
 };

@@ -146,7 +146,7 @@ std::map<std::string, CollectiveTotal, std::less<>> collectives_of(const Profile
   return out;
 }
 
-DeviceMetrics metrics_of(const Profile& profile, std::uint32_t device, const Ops& ops, const std::vector<Step>& steps, HostTime& host) {
+DeviceMetrics metrics_of(const Profile& profile, std::uint32_t device, const Ops& ops, const std::vector<Step>& steps, HostTime& host, const Passes& passes) {
   DeviceMetrics m;
   m.device = device;
   const TimedOps all = timed(profile, ops);
@@ -169,6 +169,8 @@ DeviceMetrics metrics_of(const Profile& profile, std::uint32_t device, const Ops
   if (m.gaps) m.finer = finer_causes(profile, device, *m.gaps, host);
   m.paths = critical_paths(profile, device, steps, host);
   m.rates = rates_of(profile, device);
+  m.passes = pass_totals(profile, device, passes);
+  m.steady = steps_on_device(profile, device, passes);
   return m;
 }
 
@@ -208,8 +210,9 @@ std::vector<DeviceMetrics> device_metrics(const Profile& profile) {
   }
   const std::vector<Step> steps = steps_of(profile);
   HostTime host(profile);
+  const Passes passes(profile);
   std::vector<DeviceMetrics> out;
-  for (const auto& [name, device] : devices) out.push_back(metrics_of(profile, device.first, device.second, steps, host));
+  for (const auto& [name, device] : devices) out.push_back(metrics_of(profile, device.first, device.second, steps, host, passes));
   return out;
 }
 

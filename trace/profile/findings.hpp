@@ -18,7 +18,9 @@ struct Finding {
   double upper_bound = 0;   // share of the window that would be gone if the cause were; 0 where no bound is known
   std::vector<std::string> evidence;
   std::string advice;
-  std::optional<double> forecast = {};  // share of the window that the replay without the cause is shorter; host causes have one
+  std::optional<double> forecast =
+      {};  // share of the window that the replay without the cause is shorter; or, where `change` is, of the step that a simulation with it is
+  std::vector<std::string> change = {};  // of an inferred scenario, as "/policy/forward_prefetch=true"
 };
 
 /// Findings of one rank, largest share first.

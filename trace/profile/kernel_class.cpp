@@ -16,6 +16,7 @@ std::string_view kernel_class(std::string_view kernel) {
       Part{"flash", "attention"},
       Part{"fmha", "attention"},
       Part{"attention", "attention"},
+      Part{"_attn_", "attention"},
       Part{"multi_tensor_apply", "optimizer"},
       Part{"adam", "optimizer"},
       Part{"fused_optimizer", "optimizer"},

@@ -13,6 +13,7 @@ namespace stepcast::trace::profile {
 namespace {
 
 constexpr double kWorthwhile = 0.02;  // of the window
+constexpr double kRecomputed = 0.03;  // of the window
 constexpr std::size_t kEnough = 8;    // kernels of a name on either side before they are compared
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
@@ -90,10 +91,29 @@ void contention(const Scene& scene, std::vector<Finding>& out) {
                  "kernels that are not bound by memory"});
 }
 
+/// Operators of the forward that ran again in the backward: activation checkpointing.
+void recomputation(const Scene& scene, std::vector<Finding>& out) {
+  const auto pass = [&](Pass of) { return scene.device.passes[static_cast<std::size_t>(of)]; };
+  const PassTotal again = pass(Pass::recomputation), first = pass(Pass::forward);
+  Time all{};
+  for (const PassTotal& total : scene.device.passes) all += total.compute;
+  const double share = scene.share(again.compute);
+  if (share < kRecomputed) return;
+  const double of_compute = static_cast<double>(again.compute.count()) / static_cast<double>(all.count());
+  out.push_back({"recomputation",
+                 "",
+                 0.9,
+                 share,
+                 share,
+                 {fmt::format("{} kernels of the forward ran again in the backward: {}, {} of all compute; the forwards themselves take {}", again.kernels,
+                              milliseconds_text(again.compute), percent_text(of_compute), milliseconds_text(first.compute))},
+                 "if memory allows: checkpoint every second block, keep what matrix products and attention write (selective checkpointing), or none"});
+}
+
 }  // namespace
 
 void find_kernel_causes(const Scene& scene, std::vector<Finding>& out) {
-  for (const auto rule : {unfused_attention, contention}) rule(scene, out);
+  for (const auto rule : {unfused_attention, contention, recomputation}) rule(scene, out);
 }
 
 }  // namespace stepcast::trace::profile

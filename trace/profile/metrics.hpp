@@ -11,6 +11,7 @@
 #include "trace/profile/device_times.hpp"
 #include "trace/profile/finer_causes.hpp"
 #include "trace/profile/gaps.hpp"
+#include "trace/profile/passes.hpp"
 #include "trace/profile/profile.hpp"
 #include "trace/profile/rates.hpp"
 
@@ -74,6 +75,8 @@ struct DeviceMetrics {
   FinerCauses finer;                // of the gaps
   std::vector<CriticalPath> paths;  // of the steps
   Rates rates;
+  PassTotals passes{};
+  StepsOnDevice steady;
 };
 /// In the order of the devices' names.
 std::vector<DeviceMetrics> device_metrics(const Profile& profile);

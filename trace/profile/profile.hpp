@@ -48,6 +48,7 @@ struct DeviceOp {
   std::int64_t correlation = kNone, external_id = kNone;
   std::uint32_t name = 0, stream = 0;  // stream: index into Profile::streams
   std::uint32_t collective = kNoIndex;
+  std::uint32_t traffic = kNoIndex;  // index into Profile::traffics
   DeviceKind kind = DeviceKind::compute;
   bool stream_given = true;  // as an argument, not only by the row on which it stands
 };
@@ -66,6 +67,8 @@ struct HostOp {
   std::uint32_t name = 0, thread = 0;
   std::uint32_t shapes = kNoIndex;  // index into Profile::shapes: the text of its input shapes
   bool annotation = false;
+  bool in_graph = false;           // autograd recorded it: it is of a forward
+  std::uint32_t types = kNoIndex;  // index into Profile::types: the text of its inputs' types
 };
 
 /// A "[memory]" instant.
@@ -89,6 +92,13 @@ struct CollectiveArguments {
   auto operator<=>(const CollectiveArguments&) const = default;
 };
 
+/// What a simulated kernel says of its memory traffic.
+struct Traffic {
+  std::string memory_class;
+  std::int64_t read = 0, written = 0;
+  auto operator<=>(const Traffic&) const = default;
+};
+
 struct Header {
   std::optional<std::int64_t> rank, world_size, base_time_ns;
   std::string backend;
@@ -105,11 +115,12 @@ struct Step {
 struct Profile {
   std::string label;  // the file
   Header header;
-  Texts names, shapes;
+  Texts names, shapes, types;
   std::vector<std::string> devices;  // as the file calls them: "0"
   std::vector<Stream> streams;
   std::vector<std::string> threads;  // "process/thread"
   std::vector<CollectiveArguments> collectives;
+  std::vector<Traffic> traffics;
   std::vector<DeviceOp> device_ops;  // ordered by begin, then as in the file; so are the others
   std::vector<HostCall> host_calls;
   std::vector<HostOp> host_ops;

@@ -8,34 +8,13 @@
 #include <unordered_map>
 
 #include "trace/profile/coverage.hpp"
+#include "trace/profile/operands.hpp"
 #include "trace/profile/vocabulary.hpp"
+#include "trace/profile/workload.hpp"
 
 namespace stepcast::trace::profile {
 
 namespace {
-
-using Shape = std::vector<double>;
-
-/// "[[2, 3], [], [3, 4]]" -> the inner lists; what is no list of numbers is an empty shape.
-std::vector<Shape> shapes_in(std::string_view text) {
-  std::vector<Shape> shapes;
-  int depth = 0;
-  double number = 0;
-  bool digits = false;
-  for (const char c : text) {
-    if (c == '[' && ++depth == 2) shapes.emplace_back();
-    if (c >= '0' && c <= '9') {
-      number = number * 10 + (c - '0');
-      digits = true;
-      continue;
-    }
-    if (digits && depth == 2) shapes.back().push_back(number);
-    number = 0;
-    digits = false;
-    if (c == ']') --depth;
-  }
-  return shapes;
-}
 
 double bytes_per_element(std::string_view dtype) {
   struct Type {
@@ -47,11 +26,6 @@ double bytes_per_element(std::string_view dtype) {
   const auto at = std::find_if(kTypes.begin(), kTypes.end(), [dtype](const Type& type) { return type.name == dtype; });
   if (at != kTypes.end()) return at->bytes;
   return dtype.starts_with("Float8") ? 1 : 0;
-}
-
-double message_bytes(const CollectiveArguments& c, std::string_view type) {
-  const std::int64_t elements = type == "allgather" ? c.out_elements : c.in_elements;
-  return elements > 0 ? static_cast<double>(elements) * bytes_per_element(c.dtype) : 0;
 }
 
 std::vector<CollectiveRate> collectives_of(const Profile& p, const std::vector<const DeviceOp*>& ops, const Coverage& compute) {
@@ -79,44 +53,54 @@ std::vector<CollectiveRate> collectives_of(const Profile& p, const std::vector<c
   return out;
 }
 
-std::vector<Products> products_of(const Profile& p, const std::vector<const DeviceOp*>& ops) {
+/// Operators with recorded shapes, by the External id that the kernels which they launch carry too.
+std::unordered_map<std::int64_t, const HostOp*> shaped_ops(const Profile& p) {
   std::unordered_map<std::int64_t, const HostOp*> by_id;
   for (const HostOp& op : p.host_ops) {
     if (op.shapes != kNoIndex && op.external_id != kNone) by_id[op.external_id] = &op;
   }
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Products> products;
+  return by_id;
+}
+
+std::optional<double> flop_of(const Profile& p, const HostOp& op) {
+  const std::string &name = p.names[op.name], &dims = p.shapes[op.shapes];
+  if (const auto product = product_of(name, dims)) return product->flop();
+  if (const auto attention = attention_of(name, dims)) return attention->flop();
+  return {};
+}
+
+/// By operator, shape and type, the longest first.
+void count_products(const Profile& p, const std::vector<const DeviceOp*>& ops, Rates& rates) {
+  const auto by_id = shaped_ops(p);
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Products> products;
   std::set<std::int64_t> counted;
   for (const DeviceOp* op : ops) {
     const auto host = op->kind == DeviceKind::compute && op->external_id != kNone ? by_id.find(op->external_id) : by_id.end();
     if (host == by_id.end()) continue;
-    const auto flop = flop_of(p.names[host->second->name], p.shapes[host->second->shapes]);
+    const auto flop = flop_of(p, *host->second);
     if (!flop) continue;
-    Products& product = products[{host->second->name, host->second->shapes}];
+    Products& product = products[{host->second->name, host->second->shapes, host->second->types}];
     product.op = p.names[host->second->name];
     product.shapes = p.shapes[host->second->shapes];
+    product.dtype = host->second->types == kNoIndex ? std::nullopt : dtype_of(p.types[host->second->types]);
     product.time += op->end - op->begin;
     if (!counted.insert(op->external_id).second) continue;
     ++product.calls;
     product.flop += *flop;
   }
-  std::vector<Products> out;
-  for (auto& [key, product] : products) out.push_back(std::move(product));
-  std::stable_sort(out.begin(), out.end(), [](const Products& a, const Products& b) { return a.time > b.time; });
-  return out;
+  for (auto& [key, product] : products) {
+    const bool attention = attention_of(product.op, product.shapes).has_value();
+    (attention ? rates.attention : rates.products).push_back(std::move(product));
+  }
+  const auto longer = [](const Products& a, const Products& b) { return a.time > b.time; };
+  for (auto* list : {&rates.products, &rates.attention}) std::stable_sort(list->begin(), list->end(), longer);
 }
 
 }  // namespace
 
-std::optional<double> flop_of(std::string_view op, std::string_view input_dims) {
-  const bool plain = op == "aten::mm", batched = op == "aten::bmm", added = op == "aten::addmm", batched_added = op == "aten::baddbmm";
-  if (!plain && !batched && !added && !batched_added) return {};
-  const std::vector<Shape> shapes = shapes_in(input_dims);
-  const std::size_t first = added || batched_added ? 1 : 0, rank = batched || batched_added ? 3 : 2;
-  if (shapes.size() < first + 2 || shapes[first].size() != rank || shapes[first + 1].size() != rank) return {};
-  const Shape &a = shapes[first], &b = shapes[first + 1];
-  if (a[rank - 1] != b[rank - 2]) return {};
-  const double batch = rank == 3 ? a[0] : 1;
-  return 2 * batch * a[rank - 2] * a[rank - 1] * b[rank - 1];
+double message_bytes(const CollectiveArguments& c, std::string_view type) {
+  const std::int64_t elements = type == "allgather" ? c.out_elements : c.in_elements;
+  return elements > 0 ? static_cast<double>(elements) * bytes_per_element(c.dtype) : 0;
 }
 
 std::optional<double> CollectiveRate::bus_bandwidth() const {
@@ -140,7 +124,7 @@ Rates rates_of(const Profile& profile, std::uint32_t device) {
     ++total.count;
     total.total += op.end - op.begin;
   }
-  rates.products = products_of(profile, ops);
+  count_products(profile, ops, rates);
   rates.collectives = collectives_of(profile, ops, Coverage(std::move(compute)));
   return rates;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hw_models/kernel.hpp"
 #include "trace/profile/profile.hpp"
 
 namespace stepcast::trace::profile {
@@ -21,16 +22,14 @@ struct ClassTotal {
   Time total{};
 };
 
-/// Matrix products of one operator and shape. FLOP: 2 m n k each, times the batch.
+/// Matrix products, or fused attention, of one operator, shape and type. FLOP: operands.hpp.
 struct Products {
   std::string op, shapes;
+  std::optional<hw::Dtype> dtype;
   std::int64_t calls = 0;
   double flop = 0;  // of all calls
   Time time{};      // of all kernels that the calls launched
 };
-/// FLOP of one call of a product from its recorded "Input Dims"; nothing for other operators or shapes that don't fit.
-std::optional<double> flop_of(std::string_view op, std::string_view input_dims);
-
 /// Collectives of one type, group and message.
 struct CollectiveRate {
   std::string type, group, dtype;
@@ -44,7 +43,7 @@ struct CollectiveRate {
 
 struct Rates {
   std::map<std::string, ClassTotal, std::less<>> classes;
-  std::vector<Products> products;  // longest time first
+  std::vector<Products> products, attention;  // longest time first
   std::vector<CollectiveRate> collectives;
 };
 Rates rates_of(const Profile& profile, std::uint32_t device);

@@ -12,16 +12,22 @@ Value* argument_named(RawArguments& a, std::string_view key) {
     case 6: return key == "stream" ? &a.stream : key == "device" ? &a.device : nullptr;
     case 9: return key == "Device Id" ? &a.device_id : nullptr;
     case 10:
-      return key == "Call stack" ? &a.call_stack : key == "Input Dims" || key == "Input dims" ? &a.input_dims : key == "Group size" ? &a.group_size : nullptr;
+      return key == "Call stack"                          ? &a.call_stack
+             : key == "Input Dims" || key == "Input dims" ? &a.input_dims
+             : key == "Input type"                        ? &a.input_types
+             : key == "Group size"                        ? &a.group_size
+             : key == "Read bytes"                        ? &a.read_bytes
+                                                          : nullptr;
     case 11:
       return key == "correlation"                           ? &a.correlation
              : key == "External id" || key == "external id" ? &a.external_id
              : key == "Device Type"                         ? &a.device_type
-             : key == "Input type"                          ? &a.input_types
                                                             : nullptr;
-    case 13: return key == "In msg nelems" ? &a.in_elements : nullptr;
+    case 12: return key == "Memory class" ? &a.memory_class : nullptr;
+    case 13: return key == "In msg nelems" ? &a.in_elements : key == "Fwd thread id" ? &a.forward_thread : key == "Written bytes" ? &a.written_bytes : nullptr;
     case 14: return key == "Out msg nelems" ? &a.out_elements : key == "Total Reserved" ? &a.total_reserved : nullptr;
-    case 15: return key == "Collective name" ? &a.collective : key == "Total Allocated" ? &a.total_allocated : nullptr;
+    case 15:
+      return key == "Collective name" ? &a.collective : key == "Total Allocated" ? &a.total_allocated : key == "Sequence number" ? &a.sequence_number : nullptr;
     case 18: return key == "Process Group Name" ? &a.group_name : nullptr;
     case 19: return key == "Process Group Ranks" ? &a.group_ranks : nullptr;
     default: return nullptr;

@@ -10,7 +10,8 @@ struct RawArguments {
   Value correlation, stream, device, external_id, call_stack;
   Value bytes, address, device_type, device_id, total_allocated, total_reserved;  // [memory] instants; bytes: copies too
   Value collective, in_elements, out_elements, group_size, dtype, group_name, group_ranks;
-  Value input_dims, input_types;
+  Value input_dims, input_types, sequence_number, forward_thread;
+  Value memory_class, read_bytes, written_bytes;  // of simulated kernels
 };
 
 struct RawEvent {

@@ -7,6 +7,7 @@
 #include "cli/report/diagnose/critical_path.hpp"
 #include "cli/report/diagnose/finer_causes.hpp"
 #include "cli/report/diagnose/json.hpp"
+#include "cli/report/diagnose/passes.hpp"
 
 namespace stepcast::cli {
 
@@ -188,6 +189,9 @@ Json json_of(const profile::DeviceMetrics& m, const profile::Profile& p) {
   json["comm_by_type"] = Json::object();
   for (const auto& [type, total] : m.comm_by_type) json["comm_by_type"][type] = json_of(total);
   json.update(json_of(m.rates));
+  json["passes"] = json_of(m.passes);
+  json["recomputation_share"] = recomputation_share(m.passes);
+  json["steady_step"] = json_of(m.steady);
   json["distinct_device_op_names"] = m.ops.size();
   json["top_device_ops"] = Json::array();
   for (std::size_t i = 0; i < std::min(kOpsShown, m.ops.size()); ++i)

@@ -25,6 +25,7 @@ Json json_of(const std::vector<profile::Products>& products) {
     if (shapes.size() == kProductsShown) continue;
     shapes.push_back({{"op", p.op},
                       {"input_dims", p.shapes},
+                      {"dtype", p.dtype ? Json(hw::name(*p.dtype)) : Json()},
                       {"calls", p.calls},
                       {"total_us", microseconds(p.time)},
                       {"flop", p.flop},
@@ -53,7 +54,7 @@ Json json_of(const profile::Rates& rates) {
   Json classes = Json::object(), collectives = Json::array();
   for (const auto& [name, total] : rates.classes) classes[name] = {{"count", total.count}, {"total_us", microseconds(total.total)}};
   for (const profile::CollectiveRate& c : rates.collectives) collectives.push_back(json_of(c));
-  return {{"kernel_classes", classes}, {"matrix_products", json_of(rates.products)}, {"collectives", collectives}};
+  return {{"kernel_classes", classes}, {"matrix_products", json_of(rates.products)}, {"attention", json_of(rates.attention)}, {"collectives", collectives}};
 }
 
 }  // namespace stepcast::cli

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/report/diagnose/memory.hpp"
+#include "cli/report/diagnose/passes.hpp"
 #include "cli/report/table.hpp"
 #include "hw_models/text_file.hpp"
 
@@ -82,10 +83,20 @@ std::string collectives_text(const profile::DeviceMetrics& m) {
   return "\n" + table.render();
 }
 
+std::string achieved_text(const char* what, const std::vector<profile::Products>& products) {
+  Time time{};
+  double flop = 0;
+  for (const profile::Products& p : products) {
+    flop += p.flop;
+    time += p.time;
+  }
+  if (time.count() == 0) return "";
+  return fmt::format("{}: {} in {}, {:.1f} TFLOP/s\n", what, flops_text(flop), time_of(time), flop / static_cast<double>(time.count()) * 1e-3);
+}
+
 /// Time by class of kernel, products' FLOP/s, and the bandwidth of the collectives that took longest.
 std::string rates_text(const profile::Rates& rates) {
-  Time all{}, in_products{};
-  double flop = 0;
+  Time all{};
   for (const auto& [name, total] : rates.classes) all += total.total;
   if (all == Time{}) return "";
   std::vector<std::pair<Time, std::string>> classes;
@@ -94,13 +105,8 @@ std::string rates_text(const profile::Rates& rates) {
   std::string text;
   for (const auto& [time, name] : classes) text += (text.empty() ? "Kernels: " : ", ") + name + " " + percent_text(share(time, all));
   text = "\n" + wrapped(text, 0);
-  for (const profile::Products& p : rates.products) {
-    flop += p.flop;
-    in_products += p.time;
-  }
-  if (in_products.count() > 0)
-    text += fmt::format("Matrix products with recorded shapes: {} in {}, {:.1f} TFLOP/s\n", flops_text(flop), time_of(in_products),
-                        flop / static_cast<double>(in_products.count()) * 1e-3);
+  text += achieved_text("Matrix products with recorded shapes", rates.products);
+  text += achieved_text("Attention with recorded shapes, all pairs counted", rates.attention);
   for (const profile::CollectiveRate& c : rates.collectives) {
     const auto bandwidth = c.bus_bandwidth();
     if (!bandwidth) continue;
@@ -136,7 +142,7 @@ std::string text_of(const profile::RankDiagnosis& rank) {
     text += fmt::format("\nDevice {}: {} from first to last operation\n", printable(rank.profile.devices[m.device]), time_of(m.whole_window.span));
     text += device_text(m.whole_window);
     if (m.gaps) text += gaps_text(*m.gaps, rank.profile);
-    text += collectives_text(m) + rates_text(m.rates) + ops_text(m);
+    text += collectives_text(m) + rates_text(m.rates) + text_of(m.passes) + ops_text(m);
   }
   return text + memory_text(rank) + oddities_text(rank.profile.oddities);
 }
