@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/diagnose/inferred.hpp"
 #include "cli/output_folder.hpp"
 #include "cli/page/diagnose_page.hpp"
 #include "cli/report/diagnose/critical_path.hpp"
@@ -27,6 +28,7 @@ const std::vector<std::string> kFiles = {"report.json", "report.txt", kPageFile}
 
 struct Options {
   std::vector<std::string> traces;
+  InferenceOptions inference;
   OutputChoice output;
 };
 
@@ -46,6 +48,7 @@ struct RankReport {
 
 /// What is kept of the ranks while they are read one at a time.
 struct Gathered {
+  Inferred inferred;  // from the first rank with a device
   std::vector<RankReport> ranks;
   std::vector<profile::RankSummary> summaries;
   std::vector<profile::Finding> findings;
@@ -58,9 +61,10 @@ struct Forms {
   bool json = false, text = false, page = false;
 };
 
-void gather(const profile::Input& input, const Forms& forms, Gathered& all) {
+void gather(const profile::Input& input, const Options& options, const Forms& forms, Gathered& all) {
   const auto source = input.open();
   const profile::RankDiagnosis rank = profile::diagnose(profile::import_profile(*source, input.label));
+  if (!all.inferred.scenario) all.inferred = infer(rank, options.inference);
   RankReport report;
   if (forms.json) report.json = json_of(rank);
   if (forms.text) report.text = text_of(rank);
@@ -100,14 +104,15 @@ void settle(const profile::AcrossRanks& across, const Forms& forms, Gathered& al
 std::string json_text(Gathered& all, const profile::AcrossRanks& across, const std::vector<profile::Finding>& findings) {
   Json ranks = Json::array();
   for (RankReport& rank : all.ranks) ranks.push_back(std::move(rank.json));
-  const Json json = {{"schema", "stepcast.diagnose/1"}, {"ranks", std::move(ranks)}, {"across_ranks", json_of(across)}, {"findings", json_of(findings)}};
+  Json json = {{"schema", "stepcast.diagnose/1"}, {"ranks", std::move(ranks)}, {"across_ranks", json_of(across)}, {"findings", json_of(findings)}};
+  json.update(json_of(all.inferred));
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string plain_text(const Gathered& all, const profile::AcrossRanks& across, const std::vector<profile::Finding>& findings) {
+std::string plain_text(const Options& options, const Gathered& all, const profile::AcrossRanks& across, const std::vector<profile::Finding>& findings) {
   std::string text;
   for (const RankReport& rank : all.ranks) text += (text.empty() ? "" : "\n") + rank.text;
-  return text + text_of(across) + "\n" + text_of(findings);
+  return text + text_of(across) + text_of(all.inferred, options.inference) + "\n" + text_of(findings);
 }
 
 void publish(const OutputChoice& output, const std::string& json, const std::string& text, const Page& page) {
@@ -125,13 +130,15 @@ Exit diagnose(const Options& options) {
   const Forms forms{options.output.json || writes, !options.output.json || writes, writes};
   Gathered all;
   for (const std::string& path : options.traces) {
-    for (const profile::Input& input : profile::inputs_at(path)) gather(input, forms, all);
+    for (const profile::Input& input : profile::inputs_at(path)) gather(input, options, forms, all);
   }
   const profile::AcrossRanks across = profile::compare_ranks(std::move(all.summaries));
   for (profile::Finding& finding : profile::findings_across(across, all.window)) all.findings.push_back(std::move(finding));
-  const std::vector<profile::Finding> findings = profile::merged(std::move(all.findings));
+  std::vector<profile::Finding> findings = profile::merged(std::move(all.findings));
+  if (!options.inference.file.empty()) write_scenario(all.inferred, options.inference, options.output.force);
+  if (all.inferred.compared && all.inferred.training) forecast_gains(*all.inferred.scenario->scenario, findings);
   settle(across, forms, all);
-  const std::string text = forms.text ? plain_text(all, across, findings) : "", json = forms.json ? json_text(all, across, findings) : "";
+  const std::string text = forms.text ? plain_text(options, all, across, findings) : "", json = forms.json ? json_text(all, across, findings) : "";
   if (writes) publish(options.output, json, text, all.page.page(findings));
   print(options.output.json ? json : text);
   return Exit::ok;
@@ -145,9 +152,12 @@ void add_diagnose(CLI::App& app, Action& action) {
   command->add_option("traces", options->traces, "PyTorch profiler traces: .json, .json.gz, .zip, or folders of them (one file a rank)")
       ->type_name("TRACE...")
       ->required();
+  options->inference.add_to(*command);
   options->output.add_json(*command);
   options->output.add_folder(*command);
-  command->footer("Examples:\n  stepcast diagnose trace.json.gz\n  stepcast diagnose --json run/ > diagnosis.json\n  stepcast diagnose run/ --out out\n");
+  command->footer(
+      "Examples:\n  stepcast diagnose trace.json.gz\n  stepcast diagnose --json run/ > diagnosis.json\n  stepcast diagnose run/ --out out\n"
+      "  stepcast diagnose trace.json.gz --scenario mine.json\n");
   command->callback([options, &action] { action = [options] { return diagnose(*options); }; });
 }
 

@@ -12,4 +12,5 @@ stepcast_test(profile
   unit/profile_scan_test.cpp unit/profile_vocabulary_test.cpp unit/profile_what_if_test.cpp
   LINK stepcast_trace)
 stepcast_test(profile_figures model/profile_figures_test.cpp model/profile_findings_test.cpp model/profile_planted_test.cpp model/profile_planted_causes_test.cpp LINK stepcast_cli)
+stepcast_test(inference unit/inference_test.cpp model/inference_grid_test.cpp LINK stepcast_cli)
 stepcast_fuzzer(profile fuzz/profile.cpp LINK stepcast_trace)

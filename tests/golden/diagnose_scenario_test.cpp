@@ -1,0 +1,75 @@
+// From a trace to a scenario as a user does it: written, run, compared; what is missing, and filled in. docs/diagnose.md, "From a trace to a scenario".
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/place.hpp"
+#include "support/profile_json.hpp"
+
+using Json = nlohmann::ordered_json;
+using stepcast::test::Outcome, stepcast::test::Place, stepcast::test::has, stepcast::test::one_line, stepcast::test::ProfileJson;
+
+namespace {
+
+const std::string kRun = "run 7b-32xa100 --set /model/layers=4 --set /batch/seq_len=1024 --set /policy/backward_prefetch=NONE --out out";
+
+}  // namespace
+
+TEST_CASE("a simulated trace becomes a scenario that runs, takes the same time, and forecasts what prefetching gains") {
+  const Place place;
+  REQUIRE(place.run(kRun).code == 0);
+  const Outcome r = place.run("diagnose --json out/trace.json.gz --scenario mine.json");
+  REQUIRE_MESSAGE(r.code == 0, r.err);
+  const Json json = Json::parse(r.out);
+  CHECK(json["scenario"]["complete"] == true);
+  CHECK(json["utilisation"]["mfu"].get<double>() > 0.05);
+  const Json& step = json["predicted_beside_traced"]["per_step"][0];
+  CHECK(step["name"] == "step");
+  CHECK(step["predicted_us"].get<double>() == doctest::Approx(step["traced_us"].get<double>()).epsilon(0.001));
+  const Json document = Json::parse(stepcast::test::read(place / "mine.json")), keys = Json::parse(stepcast::test::read(place / "mine.keys.json"));
+  CHECK(document["model"]["hidden"] == 4096);
+  CHECK(document["policy"]["backward_prefetch"] == "NONE");
+  CHECK(keys["schema"] == "stepcast.inferred/1");
+  const Outcome run = place.run("run --json mine.json");
+  REQUIRE_MESSAGE(run.code == 0, run.err);
+  CHECK(Json::parse(run.out)["step_time_s"].get<double>() * 1e6 == doctest::Approx(step["traced_us"].get<double>()).epsilon(0.001));
+  for (const Json& finding : json["findings"]) {
+    if (finding["finding"] != "serialised_all_gathers") continue;
+    CHECK(finding["forecast_by"] == "simulation");
+    CHECK(finding["forecast_gain"].get<double>() > 0);
+  }
+  const Outcome text = place.run("diagnose out/trace.json.gz --scenario mine.json --force");
+  REQUIRE_MESSAGE(text.code == 0, text.err);
+  CHECK(has(text.out, "MFU "));
+  CHECK(has(text.out, "/policy/backward_prefetch"));
+  CHECK(has(text.out, "predicted / traced"));
+}
+
+TEST_CASE("what a trace does not show is missing, and --model and --set fill it in") {
+  const Place place;
+  place.file("t.json", ProfileJson()
+                           .range("ProfilerStep#0", 0, 500)
+                           .call("cudaLaunchKernel", 5, 2, 1)
+                           .kernel("gemm", 10, 90, 7, 1)
+                           .text("\"deviceProperties\":[{\"id\":0,\"name\":\"NVIDIA A100-SXM4-80GB\"}],"));
+  const Outcome r = place.run("diagnose t.json --scenario mine.json");
+  REQUIRE_MESSAGE(r.code == 0, r.err);
+  CHECK(has(r.out, "It can't be run yet"));
+  CHECK(has(r.out, "--set /model/hidden=VALUE"));
+  CHECK(has(r.out, "--set /batch/seq_len=VALUE"));
+  const Outcome filled = place.run(
+      "diagnose --json t.json --model llama-2-7b --set /batch/seq_len=2048 --set /batch/micro_batch=1 --set /model/layers=2 --scenario mine.json --force");
+  REQUIRE_MESSAGE(filled.code == 0, filled.err);
+  CHECK(Json::parse(filled.out)["scenario"]["complete"] == true);
+  CHECK(place.run("run mine.json").code == 0);
+}
+
+TEST_CASE("refused: a name that is no .json, files that are there, a model that is not known") {
+  const Place place;
+  place.file("t.json", ProfileJson().kernel("gemm", 10, 90, 7, 1).text());
+  CHECK(place.run("diagnose t.json --scenario mine.txt").code == 2);
+  place.file("mine.json", "{}");
+  CHECK(place.run("diagnose t.json --scenario mine.json").code == 2);
+  CHECK(place.run("diagnose t.json --model nonsense").code == 2);
+}

@@ -1,0 +1,135 @@
+// Parts of the inference by hand: linear layers, orders of issue, units, the draft. docs/diagnose.md, "From a trace to a scenario".
+#include <doctest/doctest.h>
+
+#include <string_view>
+
+#include "cli/diagnose/draft.hpp"
+#include "cli/diagnose/issue_order.hpp"
+#include "cli/diagnose/linears.hpp"
+#include "cli/diagnose/units.hpp"
+#include "program/model.hpp"
+#include "scenarios/presets.hpp"
+
+using namespace stepcast::cli;
+namespace profile = stepcast::trace::profile;
+using profile::Pass;
+using stepcast::hw::Dtype;
+
+namespace {
+
+/// One letter a deed: G all-gather, R reduce-scatter, A all-reduce of gradients, c computation; forward before the '|', backward behind it.
+profile::Workload issued(std::string_view deeds) {
+  profile::Workload work;
+  work.messages = {{"allgather", 1e9, 8, Dtype::bf16}, {"reducescatter", 2e9, 8, Dtype::fp32}, {"allreduce", 1e9, 4, Dtype::fp32}};
+  Pass pass = Pass::forward;
+  for (const char c : deeds) {
+    if (c == '|') pass = Pass::backward;
+    else if (c == 'c') work.order.push_back({{}, pass, {}});
+    else work.order.push_back({{}, pass, static_cast<std::uint32_t>(std::string_view("GRA").find(c))});
+  }
+  return work;
+}
+
+profile::CountedProduct product(std::int64_t m, std::int64_t k, std::int64_t n, std::int64_t count, bool biased = false) {
+  return {{1, m, n, k}, Dtype::bf16, Pass::forward, biased, count};
+}
+
+}  // namespace
+
+TEST_CASE("the order of issue tells how a backward prefetches") {
+  const IssueOrder none = issue_order(issued("GGcGcGc|GcRGcRGcRR"), 1);
+  CHECK(none.lead == 0);
+  CHECK(none.before_first == 2);
+  CHECK(none.forward_gathers == 4);
+  CHECK(none.backward_gathers == 3);
+  CHECK(none.reductions == 4);
+  const IssueOrder pre = issue_order(issued("GGcGcGc|GGcRGcRcRR"), 1);
+  CHECK(pre.lead == 1);
+  CHECK(pre.before_computation);
+  const IssueOrder post = issue_order(issued("GGcGcGc|GcGRcGRcRR"), 1);
+  CHECK(post.lead == 1);
+  CHECK_FALSE(post.before_computation);
+  CHECK(issue_order(issued("GGGcGcc|GGGcRcRcRR"), 1).before_first == 3);
+  CHECK(issue_order(issued("GGGcGcc|GGGcRcRcRR"), 1).lead == 2);
+  CHECK(post.gathered == Dtype::bf16);
+  CHECK(post.reduced == Dtype::fp32);
+  CHECK(issue_order(issued("GGcGc|cRAcRA"), 1).all_reduces == 2);
+  CHECK(issue_order(issued("GGcGc|cRAcRA"), 1).backward_gathers == 0);
+}
+
+TEST_CASE("of several micro-batches the last counts for the order, all for the numbers") {
+  const IssueOrder order = issue_order(issued("GGcGc|GcRGcRR"), 1);
+  profile::Workload twice = issued("GGcGc|GcRGcRR");
+  const profile::Workload again = issued("GGcGc|GGcRcRR");
+  twice.order.insert(twice.order.end(), again.order.begin(), again.order.end());
+  CHECK(order.lead == 0);
+  CHECK(issue_order(twice, 2).lead == 1);
+  CHECK(issue_order(twice, 2).reductions == 3);
+}
+
+TEST_CASE("linear layers: the width is the side that all have") {
+  profile::Workload work;
+  // Two forwards of three blocks: q, out 64 x 64; k, v 64 -> 16; gate, up 64 -> 160; down; head 64 -> 1000.
+  work.products = {product(128, 64, 64, 12), product(128, 64, 16, 12, true), product(128, 64, 160, 12),
+                   product(128, 160, 64, 6), product(128, 64, 1000, 2),      product(4, 7, 9, 2)};
+  const Linears linears = linears_of(work, 2);
+  CHECK(linears.tokens == 128);
+  CHECK(linears.hidden == 64);
+  CHECK(linears.of(64, 64) == 6);
+  CHECK(linears.of(160, 64) == 3);
+  CHECK(linears.of(64, 1000) == 1);
+  CHECK(linears.with_bias(64, 16) == 6);
+  CHECK(linears.with_bias(64, 64) == 0);
+  CHECK(linears.of(7, 9) == 0);
+}
+
+TEST_CASE("attention: fused, or by its batched products") {
+  profile::Workload fused, unfused;
+  fused.attention = {{{2, 8, 2, 64, 64, 16, false}, Dtype::bf16, Pass::forward, 6}, {{2, 8, 2, 64, 64, 16, true}, Dtype::bf16, Pass::backward, 6}};
+  const AttentionSeen seen = attention_seen(fused, 2, 128);
+  CHECK(seen.layers == 3);
+  CHECK(seen.batch == 2);
+  CHECK(seen.length == 64);
+  CHECK(seen.heads == 8);
+  CHECK(seen.kv_heads == 2);
+  unfused.products = {{{16, 64, 64, 16}, Dtype::bf16, Pass::forward, false, 6}, {{16, 64, 16, 64}, Dtype::bf16, Pass::forward, false, 6}};
+  const AttentionSeen products = attention_seen(unfused, 2, 128);
+  CHECK(products.layers == 3);
+  CHECK(products.batch == 2);
+  CHECK(products.heads == 8);
+  CHECK(products.head_dim == 16);
+  CHECK(attention_seen({}, 2, 128).layers == 0);
+}
+
+TEST_CASE("units by the sizes of what is gathered") {
+  const auto model = stepcast::scenarios::preset("llama-2-7b").model;
+  const auto block = static_cast<double>(stepcast::program::parameters_per_block(model)), root = static_cast<double>(stepcast::program::root_parameters(model));
+  const auto blocks = units_seen({{block + 24, 32}, {root, 1}}, model);
+  REQUIRE(blocks);
+  CHECK(blocks->wrap == stepcast::program::Wrap::blocks);
+  CHECK(blocks->blocks_per_unit == 1);
+  CHECK_FALSE(blocks->tied);
+  CHECK(blocks->ends_known);
+  CHECK(units_seen({{2 * block, 16}, {root, 1}}, model)->blocks_per_unit == 2);
+  CHECK(units_seen({{32 * block + root, 1}}, model)->wrap == stepcast::program::Wrap::model);
+  const double table = 32000.0 * 4096;
+  CHECK(units_seen({{block, 32}, {table, 1}, {table + 4096, 1}}, model)->wrap == stepcast::program::Wrap::embedding_and_head);
+  CHECK(units_seen({{block, 32}, {table + 4096, 1}}, model)->tied);
+  CHECK_FALSE(units_seen({{1000, 32}}, model));
+}
+
+TEST_CASE("a draft says what is guessed and what is missing") {
+  ScenarioDraft draft;
+  draft.seen("/model/hidden", 64, "a");
+  draft.guess("/cluster/nodes", 4, "b");
+  draft.missing("/cluster/node", "c");
+  CHECK_FALSE(draft.complete());
+  const auto document = draft.document("x");
+  CHECK(document["model"]["hidden"] == 64);
+  CHECK_FALSE(document["cluster"].contains("node"));
+  CHECK(document["why"] == "Inferred from a trace. Guessed: /cluster/nodes. Missing: /cluster/node.");
+  draft.given("/cluster/node", "dgx-a100", "user");
+  CHECK(draft.complete());
+  CHECK(draft.number("/cluster/nodes") == 4);
+  CHECK(draft.text("/cluster/node") == "dgx-a100");
+}
