@@ -34,7 +34,7 @@ std::string kernel_obstacle(const Measurement& row) {
   }
   if (shape.kind == hw::KernelKind::memory_bound) {
     const double bytes = dram_bytes(shape).si();
-    return bytes > kCachedFrom && bytes < kCachedTo ? "a tensor that the cache may hold" : "";
+    return row.looped && bytes > kCachedFrom && bytes < kCachedTo ? "a tensor that the cache may hold" : "";
   }
   if (shape.m < kShortSequence) return "attention on fewer than 512 tokens";
   return shape.k < kSmallHead || shape.k > kLargeHead ? "a head dimension outside 64 to 256" : "";

@@ -7,6 +7,7 @@
 #include "calibration/nccl_json.hpp"
 #include "calibration/nccl_log.hpp"
 #include "calibration/tables.hpp"
+#include "calibration/trace_rows.hpp"
 #include "hw_models/input_error.hpp"
 #include "hw_models/text_file.hpp"
 
@@ -14,7 +15,8 @@ namespace stepcast::calibration {
 namespace {
 
 constexpr const char* kKnown =
-    "nccl-tests logs or their JSON, measurement files of stepcast bench, and CSV tables of GEMM, attention, memory-bound kernels, copies or collectives are";
+    "nccl-tests logs or their JSON, measurement files of stepcast bench, traces, and CSV tables of GEMM, attention, memory-bound kernels, copies or "
+    "collectives are";
 
 MeasurementFile from_json(std::string_view text, const std::string& file) {
   const Json document = parse_json(text, file);
@@ -52,6 +54,9 @@ MeasurementFile parse_measurements(std::string_view text, const std::string& fil
   throw InputError(printable(file, 400), "", "is not a kind of measurements that is read", kKnown);
 }
 
-MeasurementFile read_measurements(const std::string& path) { return parse_measurements(read_text_file(path, kMaxTableBytes), path); }
+MeasurementFile read_measurements(const std::string& path) {
+  if (looks_like_trace(path)) return read_traces(path);
+  return parse_measurements(read_text_file(path, kMaxTableBytes), path);
+}
 
 }  // namespace stepcast::calibration

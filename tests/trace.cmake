@@ -13,4 +13,6 @@ stepcast_test(profile
   LINK stepcast_trace)
 stepcast_test(profile_figures model/profile_figures_test.cpp model/profile_findings_test.cpp model/profile_planted_test.cpp model/profile_planted_causes_test.cpp LINK stepcast_cli)
 stepcast_test(inference unit/inference_test.cpp model/inference_grid_test.cpp LINK stepcast_cli)
+stepcast_test(calibrate_trace model/calibrate_trace_test.cpp LINK stepcast_cli)
 stepcast_fuzzer(profile fuzz/profile.cpp LINK stepcast_trace)
+stepcast_fuzzer(inference fuzz/inference.cpp LINK stepcast_cli)
