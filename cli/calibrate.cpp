@@ -184,7 +184,7 @@ Exit calibrate_command(const Options& options) {
 void add_calibrate(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measurements of kernels and collectives");
-  command->add_option("files", options->files, "nccl-tests logs or JSON, measurement files of stepcast bench, CSV tables of kernel times")
+  command->add_option("files", options->files, "nccl-tests logs or JSON, measurement files of stepcast bench, traces, CSV tables of kernel times")
       ->required()
       ->type_name("FILES");
   command->add_option("--gpu", options->gpu, "GPU profile to start from (name, or file ending with .json)")->type_name("BASE");
