@@ -48,6 +48,24 @@ std::string sharding_of(const Run& run) {
   return "FULL_SHARD";
 }
 
+/// "optimizer to CPU", "parameters to CPU", both, or "CPU" alone, which under FSDP can only be parameters, gradients and optimizer together.
+const char* offload_of(const std::string& words, const std::string& framework) {
+  const bool optimizer = contains(words, "optimizer to cpu"), parameters = contains(words, "parameters to cpu") || contains(words, "parameters and optimizer to cpu");
+  const bool fsdp = framework == "fsdp1" || framework == "fsdp2", zero = framework.starts_with("zero");
+  if (fsdp && (parameters || words.starts_with("cpu"))) return "parameters";
+  if (framework == "zero3" && parameters && optimizer) return "parameters";
+  return zero && optimizer && !parameters ? "optimizer" : nullptr;
+}
+
+void put_offload(const Run& run, Settings& settings) {
+  const Cell* cell = run.find("offload");
+  const std::string words = cell ? lower(cell->text) : "none";
+  if (words.empty() || words == "none") return;
+  const char* offload = offload_of(words, settings.find("/policy/framework")->get<std::string>());
+  if (!offload) throw NotExpressible("offload: " + words);
+  settings.put("/policy/cpu_offload", offload, weight_of(*cell));
+}
+
 void put_flag(const Run& run, const char* column, const char* pointer, Settings& settings) {
   const Cell* cell = run.find(column);
   if (cell && (cell->text == "True" || cell->text == "False")) settings.put(pointer, cell->text == "True", weight_of(*cell));
@@ -80,6 +98,7 @@ void put_policy(const Run& run, Settings& settings, Notes& notes) {
   settings.put("/policy/framework", framework.framework, Weight::stated);
   settings.put("/policy/sharding", framework.sharding ? framework.sharding : sharding_of(run), Weight::stated);
   if (*framework.note) notes.emplace_back(framework.note);
+  put_offload(run, settings);
   const std::int64_t group = group_of(run.text("sharding"));
   if (framework.framework == std::string("zero1") && group < run.count("n_gpus").value_or(0)) settings.put("/policy/shard_group_size", group, Weight::stated);
   if (settings.find("/policy/framework")->get<std::string>() != "fsdp1") return;  // the rest is FSDP1's own

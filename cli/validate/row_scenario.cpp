@@ -19,12 +19,11 @@ void refuse_other_parallelism(const Run& run) {
 }
 
 void refuse_other_runtimes(const Run& run) {
-  const std::string framework = lower(run.text("framework")), precision = lower(run.text("precision")), offload = lower(run.text("offload"));
+  const std::string framework = lower(run.text("framework")), precision = lower(run.text("precision"));
   if (contains(framework, "jax") || contains(framework, "pjit")) throw NotExpressible("runs on XLA, whose overlap policy differs");
   if (contains(precision, "mxfp8") || contains(precision, "fp8-mx") || contains(precision, "nvfp4"))
     throw NotExpressible("8 bits or fewer with a scale for each 16 or 32 elements");
-  if (!offload.empty() && offload != "none") throw NotExpressible("offload: " + offload);
-  if (contains(run.text("model"), "LoRA") || contains(run.text("note"), "LoRA")) throw NotExpressible("LoRA: most weights are frozen");
+  if (contains(run.text("model"), "LoRA") || contains(run.text("note"), "LoRA")) throw NotExpressible("LoRA, whose rank the table does not give");
 }
 
 }  // namespace

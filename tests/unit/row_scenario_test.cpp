@@ -102,11 +102,22 @@ TEST_CASE("products in 8 bits: whose recipe it is, by the words of the source") 
   CHECK(at({{"framework", "fsdp2"}, {"precision", "float8 linear (all-gather in fp8), bf16 rest"}}, "/precision/fp8_all_gather") == true);
 }
 
+TEST_CASE("offload by its words, where the framework has it") {
+  const char* pointer = "/policy/cpu_offload";
+  CHECK(at({{"framework", "fsdp1"}, {"offload", "parameters to CPU"}}, pointer) == "parameters");
+  CHECK(at({{"framework", "fsdp2"}, {"offload", "CPU (with fused optimizer)"}}, pointer) == "parameters");
+  CHECK(at({{"framework", "zero3"}, {"offload", "parameters and optimizer to CPU"}}, pointer) == "parameters");
+  CHECK(at({{"framework", "zero2"}, {"offload", "optimizer to CPU; see source"}}, pointer) == "optimizer");
+  CHECK(at({{"offload", "none"}}, pointer).is_null());
+  CHECK(has(refusal({{"framework", "zero3"}, {"offload", "CPU"}}), "offload: cpu"));
+  CHECK(has(refusal({{"framework", "ddp"}, {"sharding", "none (DDP)"}, {"offload", "CPU"}}), "offload: cpu"));
+}
+
 TEST_CASE("what cannot be said is refused with the reason") {
   CHECK(has(refusal({{"tp", "8"}}), "tensor parallelism"));
   CHECK(has(refusal({{"pp", "2"}}), "pipeline parallelism"));
   CHECK(has(refusal({{"precision", "FP8-MX"}}), "8 bits"));
-  CHECK(has(refusal({{"offload", "parameters to CPU"}}), "offload: parameters to cpu"));
+  CHECK(has(refusal({{"offload", "activations"}}), "offload: activations"));
   CHECK(has(refusal({{"model", "x LoRA"}}), "LoRA"));
   CHECK(has(refusal({{"gpu", "tpu-v4"}}), "no profile for the GPU \"tpu-v4\""));
   CHECK(has(refusal({{"n_gpus", "12"}}), "12 GPUs do not fill nodes of 8"));
