@@ -54,6 +54,8 @@ void add_calibrate(CLI::App& app, Action& action);
 void add_diagnose(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+void add_manual(CLI::App& app, Action& action);
 
 /// Writes to standard output and flushes; throws std::system_error if it can't (a full disk, a closed pipe).
 void print(const std::string& text);

@@ -39,7 +39,7 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, told in words
-  CLI::App app{"Forecasts step time, MFU and memory of sharded transformer training, and says where the time goes."};
+  CLI::App app{"Forecasts step time, MFU and memory of sharded transformer training, and says where the time goes.", "stepcast"};
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("stepcast ") + STEPCAST_VERSION);
   app.footer(
@@ -60,6 +60,8 @@ int main(int argc, char** argv) {
   stepcast::cli::add_diagnose(app, action);
   stepcast::cli::add_train(app, action);
   stepcast::cli::add_bench(app, action);
+  stepcast::cli::add_completion(app, action);
+  stepcast::cli::add_manual(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) { return parse_failed(app, error); }

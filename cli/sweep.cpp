@@ -18,6 +18,8 @@
 #include "cli/page/sweep_page.hpp"
 #include "cli/progress.hpp"
 #include "cli/report/sweep_text.hpp"
+#include "cli/sweep/json.hpp"
+#include "cli/sweep/points.hpp"
 #include "cli/sweep/run.hpp"
 #include "hw_models/input_error.hpp"
 #include "hw_models/text_file.hpp"
@@ -57,24 +59,6 @@ std::vector<planner::Axis> axes_of(Options& options) {
 std::unique_ptr<SweepStore> open_store(const std::string& folder) {
   if (folder.empty()) return std::make_unique<SweepStore>();
   return std::make_unique<SweepStore>((fs::path(folder) / "points.jsonl").string(), build_id());
-}
-
-nlohmann::ordered_json set_of(const planner::Grid& grid, std::size_t point) {
-  nlohmann::ordered_json set = nlohmann::ordered_json::object();
-  const std::vector<std::size_t> which = grid.indices(point);
-  for (std::size_t axis = 0; axis < which.size(); ++axis) {
-    const std::string& value = grid.axes()[axis].values[which[axis]];
-    const auto parsed = nlohmann::ordered_json::parse(value, nullptr, false);
-    set[grid.axes()[axis].pointer] = parsed.is_discarded() ? nlohmann::ordered_json(value) : parsed;
-  }
-  return set;
-}
-
-/// One point of `--json`; what is kept of it already begins with a brace.
-std::string point_json(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store, std::size_t point) {
-  const std::size_t unique = plan.unique_of[point];
-  const std::string kept = unique == SweepPlan::kRefused ? refused_point(plan.refusals[point]).dump() : store.get(plan.uniques[unique].key);
-  return "{\"set\":" + set_of(grid, point).dump() + "," + kept.substr(1);
 }
 
 /// `{"points": [...]}` piece by piece, so that it need not be held whole.

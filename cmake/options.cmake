@@ -2,15 +2,15 @@
 set(CMAKE_CXX_EXTENSIONS OFF)
 add_library(stepcast_options INTERFACE)
 target_compile_features(stepcast_options INTERFACE cxx_std_20)
-target_include_directories(stepcast_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_include_directories(stepcast_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/stepcast>)
 # -Wno-restrict: GCC 12 warns falsely about std::string concatenation (GCC bug 105651).
 # -ffp-contract=off: models must give the same bits on every machine. The flags are for C++ alone: nvcc passes its own to the host compiler.
-target_compile_options(stepcast_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wsign-conversion;-Wshadow;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>;-ffp-contract=off>)
+set(compile_options "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wsign-conversion;-Wshadow;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>;-ffp-contract=off>")
+target_compile_options(stepcast_options INTERFACE "$<BUILD_INTERFACE:${compile_options}>")
 # Not JSON_DIAGNOSTICS: with it, nlohmann 3.11.2 fails its own assertion when an ordered_json object grows. Our reader adds the JSON pointer itself.
 option(STEPCAST_WERROR "Warnings are errors" OFF)
 if(STEPCAST_WERROR)
-  target_compile_options(stepcast_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+  target_compile_options(stepcast_options INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Werror>>)
 endif()
 
 # Sanitizers come as a comma list. Fuzzers need clang and instrument the libraries as well, so that coverage guides them.
@@ -37,4 +37,6 @@ function(stepcast_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_library(stepcast_${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(stepcast_${name} PUBLIC stepcast_options ${ARG_LINK})
+  set_target_properties(stepcast_${name} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY STEPCAST_ROOMS ${name})  # cmake/install.cmake
 endfunction()

@@ -28,8 +28,8 @@ LAYERS = {
     "scenarios": {"program": EVERYTHING, "hw_models": EVERYTHING},
     "planner": {"sim": EVERYTHING, "scenarios": EVERYTHING, "program": EVERYTHING, "hw_models": EVERYTHING},
 }
-ROOMS = set(LAYERS) | {"cli", "tests"}
-FREE = {"cli", "tests"}  # may include every room
+ROOMS = set(LAYERS) | {"cli", "python", "tests"}
+FREE = {"cli", "python", "tests"}  # may include every room
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 

@@ -50,7 +50,8 @@ std::string sharding_of(const Run& run) {
 
 /// "optimizer to CPU", "parameters to CPU", both, or "CPU" alone, which under FSDP can only be parameters, gradients and optimizer together.
 const char* offload_of(const std::string& words, const std::string& framework) {
-  const bool optimizer = contains(words, "optimizer to cpu"), parameters = contains(words, "parameters to cpu") || contains(words, "parameters and optimizer to cpu");
+  const bool optimizer = contains(words, "optimizer to cpu"),
+             parameters = contains(words, "parameters to cpu") || contains(words, "parameters and optimizer to cpu");
   const bool fsdp = framework == "fsdp1" || framework == "fsdp2", zero = framework.starts_with("zero");
   if (fsdp && (parameters || words.starts_with("cpu"))) return "parameters";
   if (framework == "zero3" && parameters && optimizer) return "parameters";

@@ -41,8 +41,10 @@ class Place {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return name;
   }
-  Outcome run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && '" STEPCAST_BINARY "' " + arguments + " >.out 2>.err </dev/null";
+  Outcome run(const std::string& arguments) const { return shell("'" STEPCAST_BINARY "' " + arguments); }
+  /// Any command line of sh.
+  Outcome shell(const std::string& line) const {
+    const std::string command = "cd '" + folder_.string() + "' && " + line + " >.out 2>.err </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status, read(folder_ / ".out"), read(folder_ / ".err")};
   }
