@@ -85,7 +85,9 @@ void infer_cluster(const TraceView& trace, ScenarioDraft& draft) {
   const auto& header = trace.rank.profile.header;
   const std::string device = header.gpus.empty() ? "" : header.gpus.begin()->second;
   const std::string gpu = profile_of(device), node = gpu.empty() ? "" : node_with(gpu);
-  if (node.empty()) {
+  if (node.empty() && trace.mentions("native::add residual")) {
+    draft.guess("/cluster/node", "host-threads", "native kernels on \"" + device + "\": ranks that are threads of one machine");
+  } else if (node.empty()) {
     draft.missing("/cluster/node", device.empty() ? "the file does not say which GPU ran" : "no profile of \"" + device + "\"");
   } else {
     draft.guess("/cluster/node", node, "the node that such GPUs usually stand in");

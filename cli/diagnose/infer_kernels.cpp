@@ -40,8 +40,19 @@ void infer_attention(const TraceView& trace, ScenarioDraft& draft) {
   draft.guess("/kernels/attention", "flash2", "no kernel of attention is recognised by its name");
 }
 
+/// Whether grouped keys and values were copied for every query head before the attention.
+void infer_expansion(const TraceView& trace, ScenarioDraft& draft) {
+  const std::int64_t heads = draft.number("/model/heads"), kv_heads = draft.number("/model/kv_heads");
+  if (kv_heads == 0 || kv_heads >= heads) return;
+  for (const profile::CountedAttention& a : trace.work.attention) {
+    if (a.pass == Pass::forward && !a.call.backward)
+      return draft.seen("/kernels/expand_kv", a.call.kv_heads == heads, "heads of attention's keys against their projection's");
+  }
+}
+
 void infer_set(const TraceView& trace, ScenarioDraft& draft) {
   if (trace.mentions("native::add residual")) return draft.seen("/kernels/set", "native", "names of native kernels");
+  infer_expansion(trace, draft);
   if (trace.mentions("triton_poi_fused") || trace.mentions("triton_red_fused") || trace.mentions("triton_per_fused"))
     return draft.seen("/kernels/set", "pytorch-compile", "kernels that TorchInductor wrote");
   draft.guess("/kernels/set", "pytorch-eager", "no kernel of a compiler");

@@ -143,8 +143,6 @@ class ModelInference {
     if (kv == 0) return draft_.guess("/model/kv_heads", attention_.kv_heads, "heads of attention's keys; the projections are not recognised");
     draft_.seen("/model/kv_heads", kv, fused ? "width of the projection of queries, keys and values" : "width of the keys' projection");
     draft_.seen("/model/fused_qkv", fused, fused ? "one projection for queries, keys and values" : "a projection for each of queries, keys and values");
-    if (attention_.fused && kv < attention_.heads)
-      draft_.seen("/kernels/expand_kv", attention_.kv_heads == attention_.heads, "heads of attention's keys against their projection's");
     projection_biases(kv * attention_.head_dim, fused);
   }
 

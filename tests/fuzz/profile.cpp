@@ -8,6 +8,7 @@
 #include "trace/profile/across_ranks.hpp"
 #include "trace/profile/diagnosis.hpp"
 #include "trace/profile/import.hpp"
+#include "trace/profile/workload.hpp"
 #include "trace/profile/zip.hpp"
 
 namespace {
@@ -33,6 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const profile::RankDiagnosis rank = profile::diagnose(profile::import_profile(*source, "fuzz"));
     for (const profile::DeviceMetrics& m : rank.devices) {
       const profile::DeviceTimes& t = m.whole_window;
+      const profile::Workload work = profile::workload_of(rank.profile, m.device, profile::Passes(rank.profile));
+      if (work.order.size() > rank.profile.host_ops.size() + rank.profile.device_ops.size()) std::abort();
       if (t.compute + t.exposed_comm + t.exposed_memory + t.idle != t.span) std::abort();
       profile::Time parts{};
       for (const auto& [cause, sum] : m.finer.by_cause) parts += sum.total;

@@ -46,6 +46,33 @@ TEST_CASE("a simulated trace becomes a scenario that runs, takes the same time, 
   CHECK(has(text.out, "predicted / traced"));
 }
 
+TEST_CASE("the trace of a real run becomes the scenario that ran") {
+  const Place place;
+  place.file(
+      "tiny.json",
+      R"({"model": {"hidden": 64, "layers": 3, "heads": 4, "kv_heads": 2, "ffn": 96, "vocab": 256}, "batch": {"micro_batch": 2, "seq_len": 16, "grad_accum": 2},
+    "cluster": {"node": "host-threads", "gpus_per_node": 2, "nodes": 1}, "kernels": {"set": "native"}, "precision": {"param": "fp32", "reduce": "fp32"},
+    "policy": {"backward_prefetch": "NONE"}, "recompute": {"mode": "full"}, "run": {"steps": 3, "wait": 0, "warmup": 1, "active": 2}})");
+  const Outcome train = place.run("train tiny.json --out out");
+  REQUIRE_MESSAGE(train.code == 0, train.err);
+  const Outcome r = place.run("diagnose --json out/trace.json.gz --scenario mine.json");
+  REQUIRE_MESSAGE(r.code == 0, r.err);
+  const Json document = Json::parse(r.out)["scenario"]["document"];
+  const Json model = document["model"], batch = document["batch"];
+  CHECK(model["hidden"] == 64);
+  CHECK(model["layers"] == 3);
+  CHECK(model["heads"] == 4);
+  CHECK(model["kv_heads"] == 2);
+  CHECK(model["ffn"] == 96);
+  CHECK(model["vocab"] == 256);
+  CHECK(batch == Json{{"micro_batch", 2}, {"seq_len", 16}, {"grad_accum", 2}});
+  CHECK(document["policy"]["backward_prefetch"] == "NONE");
+  CHECK(document["recompute"]["mode"] == "full");
+  CHECK(document["kernels"]["set"] == "native");
+  CHECK(document["precision"]["param"] == "fp32");
+  CHECK(Json::parse(r.out)["scenario"]["complete"] == true);
+}
+
 TEST_CASE("what a trace does not show is missing, and --model and --set fill it in") {
   const Place place;
   place.file("t.json", ProfileJson()
