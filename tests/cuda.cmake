@@ -1,10 +1,17 @@
 # The CUDA driver's own sources on fakes of CUDA, cuBLAS and NCCL, kernels as plain C++: needs neither nvcc nor the toolkit.
 include(${PROJECT_SOURCE_DIR}/real_backend/cuda/sources.cmake)
-set(fakes fakes/cublas.cpp fakes/cudart.cpp fakes/machine.cpp fakes/memory.cpp fakes/nccl.cpp fakes/stream.cpp)
+set(fakes_of_apis fakes/cublas.cpp fakes/cudart.cpp fakes/cudart_memory.cpp fakes/nccl.cpp)
+set(fakes ${fakes_of_apis} fakes/machine.cpp fakes/memory.cpp fakes/nccl_collective.cpp fakes/stream.cpp)
 set_source_files_properties(${cuda_kernels} PROPERTIES LANGUAGE CXX)
 stepcast_library(cuda_on_fakes ${cuda_sources} ${cuda_kernels} ${fakes} LINK stepcast_real_backend Eigen3::Eigen)
 target_include_directories(stepcast_cuda_on_fakes PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/fakes/include)
 set_target_properties(stepcast_cuda_on_fakes PROPERTIES EXCLUDE_FROM_ALL TRUE)
+# For scripts/coverage.py.
+option(STEPCAST_COVERAGE "Count the lines of the CUDA driver that its tests run" OFF)
+if(STEPCAST_COVERAGE)
+  target_compile_options(stepcast_cuda_on_fakes PUBLIC --coverage)
+  target_link_options(stepcast_cuda_on_fakes PUBLIC --coverage)
+endif()
 
 stepcast_test(cuda
   unit/cuda_device_test.cpp
@@ -16,7 +23,7 @@ stepcast_test(cuda
 
 # Where the toolkit is, its headers must accept the fakes' definitions.
 if(STEPCAST_CUDA_FOUND)
-  add_library(fakes_match_the_toolkit OBJECT EXCLUDE_FROM_ALL fakes/cublas.cpp fakes/cudart.cpp fakes/nccl.cpp)
+  add_library(fakes_match_the_toolkit OBJECT EXCLUDE_FROM_ALL ${fakes_of_apis})
   target_link_libraries(fakes_match_the_toolkit PRIVATE stepcast_options Eigen3::Eigen CUDA::cudart CUDA::cublas stepcast::nccl)
   if(STEPCAST_TESTS)
     set_target_properties(fakes_match_the_toolkit PROPERTIES EXCLUDE_FROM_ALL FALSE)

@@ -50,6 +50,7 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  /// Blocks while as much is queued as CUDA holds.
   void push(Kind kind, Operation operation);
   /// All that is on it by now is done, and the host knows.
   void synchronize();
@@ -62,6 +63,7 @@ class Stream {
     Clock host;
     Operation operation;
   };
+  static constexpr std::size_t kDepth = 1024;
   void run();
   void execute(Item& item);
 
@@ -104,6 +106,12 @@ Gpu& current_gpu();
 /// Null, and a fault, if it is not one that lives (and, for a stream, of the current GPU).
 Stream* stream_of(cudaStream_t handle);
 std::shared_ptr<Event> event_of(cudaEvent_t handle);
+
+/// What a call on the GPU returns: success, as long as there was no fault.
+cudaError_t sticky(Gpu& gpu);
+/// Notes a fault, and is what the call returns.
+cudaError_t refuse(const std::string& text, cudaError_t error = cudaErrorInvalidValue);
+std::vector<Stream*> streams_of(const Gpu& gpu);
 
 /// What NCCL's part of the fakes keeps, is asked by the machine.
 namespace nccl {

@@ -41,8 +41,8 @@ std::vector<std::string> Machine::faults() const {
 }
 
 std::vector<std::string> Machine::leaks() const {
-  const std::lock_guard lock(the_state->mutex);
   std::vector<std::string> result = nccl::leaks();
+  const std::lock_guard lock(the_state->mutex);
   result.insert(result.end(), the_state->streams.size(), "a stream");
   result.insert(result.end(), the_state->events.size(), "an event");
   result.insert(result.end(), the_state->blas.size(), "a handle of cuBLAS");

@@ -28,7 +28,8 @@ void Stream::push(Kind kind, Operation operation) {
     gpu_.host.times[0] = ++gpu_.times[0];
     item.host = gpu_.host;
   }
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return queue_.size() < kDepth; });
   queue_.push_back(std::move(item));
   changed_.notify_all();
 }
@@ -47,6 +48,7 @@ void Stream::run() {
     if (queue_.empty()) return;
     Item item = std::move(queue_.front());
     queue_.pop_front();
+    changed_.notify_all();
     busy_ = true;
     lock.unlock();
     execute(item);
