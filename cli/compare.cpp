@@ -2,11 +2,14 @@
 #include "cli/report/compare.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/output_folder.hpp"
+#include "cli/page/compare_page.hpp"
 #include "cli/predict.hpp"
 #include "cli/report/report.hpp"
 #include "hw_models/input_error.hpp"
@@ -15,6 +18,8 @@
 
 namespace stepcast::cli {
 namespace {
+
+const std::vector<std::string> kFiles = {"report.json", "report.txt", kPageFile};
 
 struct Options {
   std::vector<std::string> inputs;
@@ -53,10 +58,22 @@ std::vector<std::string> names_of(const std::vector<std::string>& inputs) {
   return names;
 }
 
+void publish(const OutputChoice& output, const nlohmann::ordered_json& comparison) {
+  OutputFolder folder(output.folder, kFiles, output.force);
+  folder.stage("report.json", comparison.dump(2) + "\n");
+  folder.stage("report.txt", compare_text(comparison));
+  stage_page(compare_page(comparison), folder);
+  folder.publish();
+  std::fprintf(stderr, "stepcast: wrote the comparison to %s\n", output.folder.c_str());
+}
+
 Exit compare_command(const Options& options) {
+  const bool writes = !options.output.folder.empty();
+  if (writes) OutputFolder(options.output.folder, kFiles, options.output.force);
   std::vector<nlohmann::ordered_json> reports;
   for (const std::string& input : options.inputs) reports.push_back(report_of(input, options.changes.all()));
   const nlohmann::ordered_json comparison = compare(names_of(options.inputs), reports);
+  if (writes) publish(options.output, comparison);
   print(options.output.json ? comparison.dump(2) + "\n" : compare_text(comparison));
   return Exit::ok;
 }
@@ -72,7 +89,8 @@ void add_compare(CLI::App& app, Action& action) {
       ->type_name("A B");
   options->changes.add_to(*command);
   options->output.add_json(*command);
-  command->footer("Example:\n  stepcast compare 7b-32xa100 my-variant.json out/report.json");
+  options->output.add_folder(*command);
+  command->footer("Examples:\n  stepcast compare 7b-32xa100 my-variant.json out/report.json\n  stepcast compare 01-baseline 05-allocator --out out");
   command->callback([options, &action] { action = [options] { return compare_command(*options); }; });
 }
 

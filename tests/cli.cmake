@@ -8,4 +8,4 @@ stepcast_test(train_cli golden/train_cli_test.cpp golden/closed_loop_test.cpp LI
 target_compile_definitions(test_train_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>")
 add_dependencies(test_train_cli stepcast)
 
-stepcast_test(page unit/page_test.cpp unit/page_timeline_test.cpp unit/sweep_page_test.cpp unit/diagnose_page_test.cpp LINK stepcast_cli)
+stepcast_test(page unit/page_test.cpp unit/page_timeline_test.cpp unit/sweep_page_test.cpp unit/diagnose_page_test.cpp unit/compare_page_test.cpp LINK stepcast_cli)

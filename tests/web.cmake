@@ -9,7 +9,7 @@ if(STEPCAST_TESTS)
     else()
       add_test(NAME web:${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: this build has no report page")
     endif()
-    set_tests_properties(web:${name} PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "skipped: (no Chromium|this build)"
+    set_tests_properties(web:${name} PROPERTIES TIMEOUT 900 SKIP_REGULAR_EXPRESSION "skipped: (no Chromium|this build)"
       ENVIRONMENT "STEPCAST_NODE_MODULES=${STEPCAST_NODE_MODULES};STEPCAST_PAGE_TEMPLATE=${STEPCAST_PAGE_TEMPLATE};STEPCAST_BINARY=$<TARGET_FILE:stepcast>")
   endforeach()
 endif()

@@ -87,7 +87,7 @@ void DiagnosePage::add(const profile::RankDiagnosis& rank) {
     if (devices_++ == 0) {
       const double span = s(t.span);
       const auto share = [span](profile::Time part) { return percent_text(span > 0 ? s(part) / span : 0); };
-      tiles_ = {{"recorded", time_text(span), fmt::format("{} steps", rank.steps.size())},
+      tiles_ = {{"recorded", time_text(span), fmt::format("{} step{}", rank.steps.size(), rank.steps.size() == 1 ? "" : "s")},
                 {"compute", share(t.compute), time_text(s(t.compute))},
                 {"exposed communication", share(t.exposed_comm), time_text(s(t.exposed_comm))},
                 {"idle", share(t.idle), time_text(s(t.idle))}};

@@ -31,7 +31,7 @@ Json best_section(const std::vector<TunePoint>& points) {
 
 Json elasticities_section(const TuneResult& r) {
   Json json = section("bars", "What would help beyond settings", "How many percent the step gets shorter for each percent of improvement.");
-  json["unit"] = "";
+  json["unit"] = "ratio";
   json["bars"] = Json::array();
   for (const Elasticity& e : r.elasticities) json["bars"].push_back({{"name", e.what}, {"value", -e.elasticity}, {"note", time_text(e.step_time_s)}});
   return json;

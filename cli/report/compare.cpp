@@ -180,7 +180,7 @@ Json difference(const std::vector<std::string>& names, const std::vector<Json>& 
 Json compare(const std::vector<std::string>& names, const std::vector<Json>& reports) {
   Json differences = Json::array();
   for (std::size_t i = 1; i < reports.size(); ++i) differences.push_back(difference(names, reports, i));
-  return {{"names", names}, {"reports", reports}, {"differences", differences}};
+  return {{"schema", "stepcast.compare/1"}, {"names", names}, {"reports", reports}, {"differences", differences}};
 }
 
 }  // namespace stepcast::cli

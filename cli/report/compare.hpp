@@ -9,7 +9,7 @@
 namespace stepcast::cli {
 
 /// The reports, each as `run --json` writes it, and for each one after the first what differs from the first:
-/// {"names": [...], "reports": [...], "differences": [{"name", "against", "settings": [{"pointer", "from", "to"}], "metrics": {name: {"from", "to", "change"}},
+/// {"schema": "stepcast.compare/1", "names": [...], "reports": [...], "differences": [{"name", "against", "settings": [{"pointer", "from", "to"}], "metrics": {name: {"from", "to", "change"}},
 ///  "step_time": {"from_s", "to_s", "delta_s", "scaled_to_tokens", "parts": [{"part", "from_s", "to_s", "delta_s"}]}, "phases": [...], "collectives": [...], "memory": [...]}]}.
 /// Times of a report with other tokens per step are scaled to those of the first. A value that a report lacks is null.
 nlohmann::ordered_json compare(const std::vector<std::string>& names, const std::vector<nlohmann::ordered_json>& reports);

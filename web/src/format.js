@@ -17,13 +17,14 @@ export function bytes(value) {
 export const percent = (share) => `${(100 * share).toFixed(1)} %`;
 export const count = (value) => Math.round(value).toLocaleString("en-US");
 
-/// A figure with its unit: s, B, share (0 to 1), or none.
+/// A figure with its unit: s, B, share (0 to 1), ratio, or none.
 export function figure(value, unit) {
   if (value == null) return "–";
   if (unit === "s") return time(value);
   if (unit === "B") return bytes(value);
+  if (unit === "ratio") return value.toFixed(3);
   return unit === "share" ? percent(value) : digits(value, 5);
 }
 
 /// "all_gather" -> "all-gather".
-export const words = (name) => name.replace(/^gap_/, "").replaceAll("_", " ").replace(/^(all|reduce) (gather|scatter|reduce)\b/, "$1-$2");
+export const words = (name) => name.replace(/^gap_/, "").replaceAll("_", " ").replace(/\b(all|reduce) (gather|scatter|reduce)\b/g, "$1-$2");

@@ -7,7 +7,7 @@ const COLOURS = {
   copy: "brown", set: "brown", memcpy: "brown", "exposed copies": "brown", other_stream: "slate", idle: "none",
   host_work: "slate", launch_bound: "red", launch_latency: "grey", unexplained: "grey", rate_limiter: "yellow", synchronize: "lime", device_malloc: "brown",
   allocator_flush: "brown", data_loader: "teal", launch_queue: "yellow", host_pause: "violet",
-  parameters: "indigo", gradients: "pink", activations: "blue", reduction: "violet", loss: "red", input: "teal", workspace: "slate",
+  allocated: "blue", parameters: "indigo", gradients: "pink", activations: "blue", reduction: "violet", loss: "red", input: "teal", workspace: "slate",
   host_allocator_call: "brown", host_sync_on_comm: "lime", host_sync_on_memcpy: "lime", host_sync: "lime", host_memcpy_call: "brown", host_dataloader: "teal",
   host_launch_bound: "red", host_outside_torch_ops: "violet", device_wait_comm: "orange", device_wait_memcpy: "brown", device_wait_other_stream_compute: "slate",
   device_wait_unexplained: "grey", back_to_back_under_10us: "grey", comm_running: "orange", memcpy_running: "brown", other_stream_compute: "slate",

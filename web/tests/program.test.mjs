@@ -9,7 +9,7 @@ import { accessibilityFaults, binary, clean, folder, launch, missing, open } fro
 import { HOSTILE } from "./sample.mjs";
 
 if (missing) console.log(missing);
-const options = { skip: missing ?? false, timeout: 120_000 };
+const options = { skip: missing ?? false, timeout: 240_000 };
 let browser;
 
 before(async () => (browser = missing ? null : await launch()));
@@ -77,10 +77,23 @@ test("demo: a bar for each stage", options, async () => {
   await page.close();
 });
 
+test("compare: a bar for each, and parts that lead from the first step time to the second", options, async () => {
+  const { report, page: path } = written("compare", "compare", "01-baseline", "04-overlap", "--set", "/model/layers=4");
+  const page = await opened(path);
+  assert.equal(await page.$$eval("section.progression g[data-mark=bar] rect", (rects) => rects.length), 2);
+  const { from, to, parts } = embedded(path).sections.find(({ kind }) => kind === "bridge");
+  assert.ok(Math.abs(parts.reduce((sum, { delta_s }) => sum + delta_s, from.seconds) - to.seconds) < 1e-9);
+  assert.equal(from.seconds, report.reports[0].step_time_s);
+  const bars = await page.$$eval("section.bridge g[data-mark=bar] rect", (rects) => rects.map((rect) => ["x", "width"].map((name) => Number(rect.getAttribute(name)))));
+  assert.ok(Math.abs(bars.at(-1)[1] / bars[0][1] - to.seconds / from.seconds) < 0.01);
+  assert.ok(bars.length > 3);
+  await page.close();
+});
+
 test("sweep: a cell for each point, and the points that ran against headroom", options, async () => {
   const { report, page: path } = written("sweep", "sweep", "7b-32xa100", "--vary", "/batch/micro_batch=1,2,64", "--vary", "/recompute/mode=none,full", ...small);
   const page = await opened(path);
-  assert.equal(await page.$$eval("section.grid g[data-mark=cell] rect", (rects) => rects.length), report.points.length);
+  assert.equal(await page.$$eval("section.grid g[data-mark=cell]:not(.best *, .best) rect", (rects) => rects.length), report.points.length);
   const ran = report.points.filter((point) => point.report.outcome === "ok").length;
   assert.equal(await page.$$eval("section.pareto g[data-mark=dot] circle", (dots) => dots.length), ran);
   assert.ok(ran < report.points.length);

@@ -36,6 +36,8 @@ function heatMap(section, width, state) {
   const cellWidth = (width - marginLeft - 8) / section.axes[state.x].values.length;
   const turned = longest(state.x) > cellWidth;
   const fits = cellWidth > 62;
+  const high_is_good = section.metrics[state.metric].high_is_good;
+  const best = ran.filter(({ value }) => value === (high_is_good ? high : low)).slice(0, 1);
   return Plot.plot({
     width,
     marginLeft,
@@ -47,6 +49,7 @@ function heatMap(section, width, state) {
     y: { type: "band", domain: domain(state.y), label: null, tickFormat: (i) => shortened(name(state.y)(i), marginLeft - 10), tickSize: 0, padding: 0.05 },
     marks: [
       Plot.cell(all, { x: "x", y: "y", fill: (d) => (d.value == null ? "var(--none)" : `var(--seq-${step(d.value, low, high)})`), title: (d) => textOf(section, state, d), rx: 3 }),
+      Plot.cell(best, { x: "x", y: "y", stroke: "currentColor", strokeWidth: 2.5, rx: 3, className: "best" }),
       Plot.text(all, {
         x: "x", y: "y", fontWeight: 600,
         text: (d) => (d.value == null ? (fits ? words(section.outcomes[d.point]) : "✕") : fits ? figure(d.value, unit) : ""),
@@ -90,8 +93,10 @@ function choice(caption, options, chosen, set) {
 
 export function draw(section, width, state, redraw) {
   state.metric ??= 0;
-  state.x ??= section.axes.length - 1;
-  state.y ??= section.axes.length - 2;
+  // The two longest axes, in the order in which they were given.
+  const longest = section.axes.map((_, i) => i).sort((a, b) => section.axes[b].values.length - section.axes[a].values.length || b - a).slice(0, 2).sort((a, b) => a - b);
+  state.x ??= longest.at(-1);
+  state.y ??= section.axes.length > 1 ? longest[0] : -1;
   const axes = section.axes.map(axisName);
   const set = (key) => (value) => {
     if (key === "x" && value === state.y) state.y = state.x;

@@ -1,5 +1,6 @@
 // The kinds of sections: `draw` a chart, `table` its text alternative, `body` what is text from the beginning.
 import * as bars from "./bars.js";
+import * as bridge from "./bridge.js";
 import * as code from "./code.js";
 import * as decisions from "./decisions.js";
 import * as findings from "./findings.js";
@@ -14,6 +15,7 @@ import { table } from "../table.js";
 
 export const KINDS = {
   bars,
+  bridge,
   code,
   decisions,
   findings,
