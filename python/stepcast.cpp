@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/diagnose/run.hpp"
 #include "cli/load.hpp"
 #include "cli/out_of_memory.hpp"
 #include "cli/predict.hpp"
@@ -61,6 +62,12 @@ Texts sweep(const Choice& choice, const Texts& vary, unsigned threads) {
   return points;
 }
 
+std::string diagnose(const Texts& traces, const std::string& model) {
+  cli::InferenceOptions inference;
+  inference.model = model;
+  return cli::diagnose_traces(traces, inference, {.json = true}).json;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_stepcast, module) {
@@ -73,4 +80,5 @@ PYBIND11_MODULE(_stepcast, module) {
       }));
   module.def("run", &run, py::call_guard<py::gil_scoped_release>());
   module.def("sweep", &sweep, py::call_guard<py::gil_scoped_release>());
+  module.def("diagnose", &diagnose, py::call_guard<py::gil_scoped_release>());
 }

@@ -40,7 +40,7 @@ std::string plain(std::string name) {
 }
 
 std::string profile_of(const std::string& device) {
-  const std::string name = plain(device);
+  std::string name = plain(device);
   const std::vector<std::string> known = hw::gpu_names();
   if (std::find(known.begin(), known.end(), name) != known.end()) return name;
   const auto at = std::find_if(kDeviceNames.begin(), kDeviceNames.end(), [&](const DeviceName& entry) { return entry.driver == name; });

@@ -84,6 +84,11 @@ void look_at_backward(Place begin, Place end, IssueOrder& order) {
   }
 }
 
+/// Carries gradients: a reduce-scatter does, and an all-reduce that is too large for anything else where there is no reduce-scatter before it.
+bool reduces_gradients(const profile::SentMessage& message, bool found) {
+  return message.type == "reducescatter" || (message.type == "allreduce" && message.bytes >= kGradients && !found);
+}
+
 void look_at_messages(const profile::Workload& work, IssueOrder& order) {
   for (const profile::Issued& issued : work.order) {
     if (!issued.message || issued.pass == Pass::optimizer) continue;
@@ -92,9 +97,7 @@ void look_at_messages(const profile::Workload& work, IssueOrder& order) {
       auto& ranks = issued.pass == Pass::forward ? order.forward_ranks : order.backward_ranks;
       ranks = std::max(ranks, message.ranks);
       if (message.dtype) order.gathered = message.dtype;
-    } else if (message.type == "reducescatter" && message.dtype) {
-      order.reduced = message.dtype;
-    } else if (message.type == "allreduce" && message.bytes >= kGradients && message.dtype && !order.reduced) {
+    } else if (message.dtype && reduces_gradients(message, order.reduced.has_value())) {
       order.reduced = message.dtype;
     }
   }

@@ -10,7 +10,7 @@ import json as _json
 from . import _stepcast
 from ._stepcast import InputError
 
-__all__ = ["InputError", "run", "sweep"]
+__all__ = ["InputError", "diagnose", "run", "sweep"]
 
 
 def _value(value):
@@ -47,3 +47,13 @@ def sweep(scenario=None, *, vary, model=None, cluster=None, configs=(), set=None
         text = values if isinstance(values, str) else ",".join(_value(value) for value in values)
         axes.append(f"{pointer}={text}")
     return [_json.loads(point) for point in _stepcast.sweep(_choice(scenario, model, cluster, configs, set), axes, threads)]
+
+
+def diagnose(*traces, model=None):
+    """The diagnosis of `stepcast diagnose --json` as a dict: where the time of profiled steps went, per rank and across ranks, and findings.
+
+    traces: paths of PyTorch profiler traces (.json, .json.gz, .zip, or folders of them), one file a rank. model: a config.json or a built-in name.
+    """
+    if not traces:
+        raise TypeError("give a trace")
+    return _json.loads(_stepcast.diagnose([str(trace) for trace in traces], model or ""))

@@ -1,4 +1,7 @@
 """The Python module against the rules that docs/python.md gives. Run by ctest with the built module on PYTHONPATH."""
+import json
+import pathlib
+import tempfile
 import threading
 import unittest
 
@@ -67,6 +70,21 @@ class Sweep(unittest.TestCase):
     def test_ranges(self):
         points = stepcast.sweep("7b-32xa100", vary={"/cluster/nodes": "1..4:*2"})
         self.assertEqual([p["set"]["/cluster/nodes"] for p in points], [1, 2, 4])
+
+
+class Diagnose(unittest.TestCase):
+    def test_a_trace_is_taken_apart(self):
+        kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 100, "dur": 50, "pid": 0, "tid": 7, "args": {"stream": 7, "device": 0}}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "rank0.json"
+            path.write_text(json.dumps({"traceEvents": [kernel, dict(kernel, ts=200)]}))
+            diagnosis = stepcast.diagnose(path)
+            self.assertEqual(len(diagnosis["ranks"]), 1)
+            self.assertIn("findings", diagnosis)
+            with self.assertRaises(stepcast.InputError):
+                stepcast.diagnose(pathlib.Path(folder) / "absent.json")
+        with self.assertRaises(TypeError):
+            stepcast.diagnose()
 
 
 if __name__ == "__main__":
