@@ -12,6 +12,7 @@
 #include "cli/progress.hpp"
 #include "cli/report/tune.hpp"
 #include "cli/tune/run.hpp"
+#include "cli/tune/scale.hpp"
 #include "hw_models/input_error.hpp"
 
 namespace stepcast::cli {
@@ -21,7 +22,24 @@ struct Options {
   ScenarioChoice choice;
   OutputChoice output;
   TuneSettings settings;
+  std::vector<std::int64_t> nodes;
 };
+
+/// The same choice with another number of nodes on top of its other changes.
+OnNodes on_nodes(const ScenarioChoice& choice) {
+  return [choice](std::int64_t nodes) {
+    ScenarioChoice other = choice;
+    other.changes.sets.push_back("/cluster/nodes=" + std::to_string(nodes));
+    return load_template(other).scenario;
+  };
+}
+
+/// Settings of the search with the scenario's global batch where none is given, so that it is the same on every cluster.
+TuneSettings at_one_batch(const scenarios::ScenarioTemplate& scenario, TuneSettings settings) {
+  const scenarios::Scenario base = scenario.with({});
+  if (settings.space.global_batch == 0) settings.space.global_batch = base.batch.micro_batch * base.batch.grad_accum * scenarios::ranks(base);
+  return settings;
+}
 
 /// File ending of each text to paste.
 std::string file_of(const std::string& name) {
@@ -39,7 +57,8 @@ Exit tune(Options options) {
     folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "report.txt", kPageFile}, options.output.force);
   if (options.settings.threads == 0) options.settings.threads = std::max(1u, std::thread::hardware_concurrency());
   options.settings.progress = open_progress("tune");
-  const TuneResult result = tuned(loaded.scenario, options.settings);
+  TuneResult result = tuned(loaded.scenario, options.settings);
+  result.scale = best_by_nodes(on_nodes(options.choice), options.nodes, at_one_batch(loaded.scenario, options.settings));
   const std::string json = to_json(result).dump(2) + "\n", text = to_text(result);
   if (folder) {
     folder->stage("report.json", json);
@@ -62,6 +81,10 @@ void add_tune(CLI::App& app, Action& action) {
   command->add_option("--global-batch", options->settings.space.global_batch, "Sequences per optimizer step of all GPUs (as the scenario has)")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 30));
+  command->add_option("--nodes", options->nodes, "Also the best on these numbers of nodes, at the same global batch: 1,2,4")
+      ->type_name("N,N")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 20));
   command->add_option("--fix", options->settings.space.fixed, "A setting that stays as it is, e.g. --fix /policy/framework (may be repeated)")
       ->type_name("/POINTER")
       ->allow_extra_args(false);

@@ -79,6 +79,31 @@ std::string beyond_text(const TuneResult& r) {
   return text;
 }
 
+/// GPU-seconds of a step: what it costs.
+double gpu_seconds(const ScaleRow& row) { return row.point->step_time_s * static_cast<double>(row.gpus); }
+
+Json scale_json(const ScaleRow& row) {
+  Json json = {{"nodes", row.nodes}, {"gpus", row.gpus}};
+  if (!row.refusal.empty()) json["refused"] = row.refusal;
+  if (!row.point) return json;
+  json.update(points_json({*row.point})[0]);
+  json["gpu_s_per_step"] = gpu_seconds(row);
+  return json;
+}
+
+std::string scale_text(const std::vector<ScaleRow>& rows) {
+  if (rows.empty()) return "";
+  Table table({"nodes", "GPUs", "step", "MFU", "GPU-seconds", "settings"}, {5});
+  for (const ScaleRow& row : rows) {
+    std::vector<std::string> cells = {std::to_string(row.nodes), std::to_string(row.gpus)};
+    if (row.point)
+      cells.insert(cells.end(), {time_text(row.point->step_time_s), percent_text(row.point->mfu), fmt::format("{:.1f}", gpu_seconds(row)), row.point->words});
+    else cells.insert(cells.end(), {"-", "-", "-", row.refusal.empty() ? "nothing fits" : row.refusal});
+    table.add(std::move(cells));
+  }
+  return "The best by number of nodes, at the same global batch\n" + table.render();
+}
+
 }  // namespace
 
 Json to_json(const TuneResult& r) {
@@ -97,6 +122,8 @@ Json to_json(const TuneResult& r) {
     json["elasticities"].push_back({{"what", e.what}, {"set", sets_json(e.sets)}, {"step_time_s", e.step_time_s}, {"elasticity", e.elasticity}});
   json["robustness"] = Json::array();
   for (const Trial& t : r.robustness) json["robustness"].push_back({{"assumption", t.assumption}, {"stays", t.stays}, {"loss", t.loss}});
+  if (!r.scale.empty()) json["scale"] = Json::array();
+  for (const ScaleRow& row : r.scale) json["scale"].push_back(scale_json(row));
   json["settings"] = Json::object();
   for (const auto& [name, text] : r.settings) json["settings"][name] = text;
   return json;
@@ -106,9 +133,9 @@ std::string to_text(const TuneResult& r) {
   std::string text =
       fmt::format("{}: {} points, {} simulated, {} can't be; no point is faster by more than {:.2f} %\n", r.scenario, count_text(static_cast<double>(r.points)),
                   count_text(static_cast<double>(r.evaluated)), count_text(static_cast<double>(r.refused)), 100 * r.gap);
-  if (r.best.empty()) return text + "nothing fits into the device's memory\n";
-  text +=
-      points_text(r.best) + "Step time against headroom, among what was simulated\n" + points_text(r.front) + decisions_text(r) + beyond_text(r) + "Settings\n";
+  if (r.best.empty()) return text + "nothing fits into the device's memory\n" + scale_text(r.scale);
+  text += points_text(r.best) + "Step time against headroom, among what was simulated\n" + points_text(r.front) + decisions_text(r) + beyond_text(r) +
+          scale_text(r.scale) + "Settings\n";
   for (const auto& [name, lines] : r.settings) {
     if (name == "fsdp1" || name == "fsdp2" || name == "environment") text += fmt::format("--- {}\n{}", name, lines);
   }

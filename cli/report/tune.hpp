@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,13 @@ struct TunePoint {
   std::int64_t peak_reserved_bytes = 0, headroom_bytes = 0;
 };
 
+/// The best of a cluster of another size at the same global batch.
+struct ScaleRow {
+  std::int64_t nodes = 0, gpus = 0;
+  std::string refusal;             // why there is none, where the rules of a scenario say so
+  std::optional<TunePoint> point;  // absent too where nothing fits
+};
+
 struct TuneResult {
   std::string scenario;
   std::vector<TunePoint> best, front;  // fastest first
@@ -26,6 +34,7 @@ struct TuneResult {
   std::vector<Decision> decisions;
   std::vector<Elasticity> elasticities;
   std::vector<Trial> robustness;
+  std::vector<ScaleRow> scale;
   std::vector<std::pair<std::string, std::string>> settings;
 };
 

@@ -84,22 +84,36 @@ void fill_counts(const planner::Found& found, const planner::Space& space, TuneR
   result.gap = found.gap;
 }
 
-}  // namespace
-
-TuneResult tuned(const scenarios::ScenarioTemplate& scenario, const TuneSettings& settings) {
+TuneProblem problem_of(const scenarios::ScenarioTemplate& scenario, planner::SpaceSettings space) {
   const scenarios::Scenario base = scenario.with({});
   refuse_what_cannot_be_tuned(base);
-  planner::SpaceSettings space = settings.space;
   space.flash3 = scenarios::gpu(base).constants.contains("attention_flash3_rate_128");
-  const TuneProblem problem(scenario, base, planner::space_of(base, space));
+  return {scenario, base, planner::space_of(base, space)};
+}
+
+planner::Found search_in(const TuneProblem& problem, const TuneSettings& settings) {
   planner::SearchOptions options;
   options.tolerance = settings.tolerance;
   options.simulations = settings.simulations;
   options.for_each = [&](std::size_t count, const planner::SearchOptions::Work& work) { for_each_index(count, settings.threads, work); };
   options.progress = settings.progress;
-  const planner::Found found = planner::search(problem.problem(), options);
+  return planner::search(problem.problem(), options);
+}
+
+}  // namespace
+
+std::optional<TunePoint> fastest(const scenarios::ScenarioTemplate& scenario, const TuneSettings& settings) {
+  const TuneProblem problem = problem_of(scenario, settings.space);
+  const planner::Found found = search_in(problem, settings);
+  if (!found.any()) return std::nullopt;
+  return point_of(problem, found.evaluated.front());
+}
+
+TuneResult tuned(const scenarios::ScenarioTemplate& scenario, const TuneSettings& settings) {
+  const TuneProblem problem = problem_of(scenario, settings.space);
+  const planner::Found found = search_in(problem, settings);
   TuneResult result;
-  result.scenario = base.name;
+  result.scenario = scenario.with({}).name;
   fill_counts(found, problem.space(), result);
   if (!found.any()) return result;
   const Evaluated& winner = found.evaluated.front();

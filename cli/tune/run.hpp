@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "cli/report/tune.hpp"
 #include "planner/space.hpp"
@@ -19,5 +20,7 @@ struct TuneSettings {
 
 /// Throws InputError where the scenario can't be tuned: fixed costs, explicit ranks, random draws, another framework.
 TuneResult tuned(const scenarios::ScenarioTemplate& scenario, const TuneSettings& settings);
+/// The fastest point alone; nothing if none fits. Throws as tuned.
+std::optional<TunePoint> fastest(const scenarios::ScenarioTemplate& scenario, const TuneSettings& settings);
 
 }  // namespace stepcast::cli

@@ -29,6 +29,22 @@ TEST_CASE("tune --json has the fixed shape, and its best can be run and gives wh
   CHECK(Json::parse(run.out)["step_time_s"] == json["best"][0]["step_time_s"]);
 }
 
+TEST_CASE("tune --nodes: the best of each cluster, as a search of its own finds it") {
+  const Place place;
+  const Outcome r = place.run(kTune + "--nodes 1,3,4 --json");
+  REQUIRE_MESSAGE(r.code == 0, r.err);
+  const Json json = Json::parse(r.out), scale = json["scale"];
+  REQUIRE(scale.size() == 3);
+  const Outcome alone = place.run(kTune + "--set /cluster/nodes=1 --global-batch 64 --json");  // 2 sequences on each of 32 GPUs
+  REQUIRE_MESSAGE(alone.code == 0, alone.err);
+  CHECK(scale[0]["gpus"] == 8);
+  CHECK(scale[0]["step_time_s"] == Json::parse(alone.out)["best"][0]["step_time_s"]);
+  CHECK(has(scale[1]["refused"], "24"));  // 64 sequences don't divide among 24 GPUs
+  CHECK(scale[2]["step_time_s"] == json["best"][0]["step_time_s"]);
+  CHECK(scale[2]["gpu_s_per_step"].get<double>() == doctest::Approx(32 * scale[2]["step_time_s"].get<double>()));
+  CHECK(has(place.run(kTune + "--nodes 1").out, "The best by number of nodes"));
+}
+
 TEST_CASE("tune as text, and its files") {
   const Place place;
   const Outcome r = place.run(kTune + "--out out");
@@ -47,7 +63,7 @@ TEST_CASE("tune: nothing fits is exit code 4, what can't be tuned is exit code 2
                          "--set /model/hidden=8192")
             .code == 4);
   for (const char* arguments : {"tune", "tune 7b-32xa100 --global-batch 33", "tune 7b-32xa100 --fix nonsense", "tune 7b-32xa100 --set /run/ranks=explicit",
-                                "tune 7b-32xa100 --tolerance 2"}) {
+                                "tune 7b-32xa100 --tolerance 2", "tune 7b-32xa100 --nodes 0", "tune 7b-32xa100 --nodes x"}) {
     const Outcome r = place.run(arguments);
     CHECK_MESSAGE(r.code == 2, arguments);
     CHECK_MESSAGE(one_line(r.err), arguments);
