@@ -18,8 +18,7 @@ stepcast_test(cuda
   unit/cuda_fakes_test.cpp
   unit/cuda_kernels_test.cpp
   unit/cuda_train_test.cpp
-  LINK stepcast_cuda_on_fakes nlohmann_json::nlohmann_json
-  LABELS threads)
+  LINK stepcast_cuda_on_fakes nlohmann_json::nlohmann_json)
 
 # Where the toolkit is, its headers must accept the fakes' definitions.
 if(STEPCAST_CUDA_FOUND)
