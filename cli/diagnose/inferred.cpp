@@ -34,6 +34,10 @@ void write_scenario(const Inferred& inferred, const InferenceOptions& options, b
   const std::filesystem::path file(options.file);
   if (file.extension() != ".json") throw InputError("--scenario", "", printable(options.file) + " does not end with .json");
   const std::string name = file.filename().string(), keys = file.stem().string() + ".keys.json";
+  for (const std::string& one : {name, keys}) {
+    if (!force && std::filesystem::exists(file.parent_path() / one))
+      throw InputError("--scenario", "", printable((file.parent_path() / one).string()) + " is there", "choose another name, or replace it with --force");
+  }
   OutputFolder out(file.has_parent_path() ? file.parent_path() : std::filesystem::path("."), {name, keys}, force);
   out.stage(name, inferred.scenario->document.dump(2) + "\n");
   out.stage(keys, keys_document(*inferred.scenario, name).dump(2) + "\n");

@@ -97,6 +97,8 @@ TEST_CASE("refused: a name that is no .json, files that are there, a model that 
   place.file("t.json", ProfileJson().kernel("gemm", 10, 90, 7, 1).text());
   CHECK(place.run("diagnose t.json --scenario mine.txt").code == 2);
   place.file("mine.json", "{}");
-  CHECK(place.run("diagnose t.json --scenario mine.json").code == 2);
+  const auto there = place.run("diagnose t.json --scenario mine.json");
+  CHECK(there.code == 2);
+  CHECK(has(there.err, "--scenario: mine.json is there"));
   CHECK(place.run("diagnose t.json --model nonsense").code == 2);
 }
