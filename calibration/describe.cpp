@@ -7,17 +7,14 @@
 #include <array>
 #include <cmath>
 
+#include "hw_models/memory_class_names.hpp"
+
 namespace stepcast::calibration {
 namespace {
 
 const char* name(hw::AttentionKernel kernel) {
   constexpr std::array kNames{"none", "flash1", "flash2", "flash3", "triton", "efficient"};
   return kNames.at(static_cast<std::size_t>(kernel));
-}
-
-const char* name(hw::MemoryClass memory) {
-  constexpr std::array kNames{"elementwise", "normalization", "softmax", "indexing", "copy", "optimizer", "tiny"};
-  return kNames.at(static_cast<std::size_t>(memory));
 }
 
 bool is_attention(const hw::KernelShape& shape) { return shape.kind == hw::KernelKind::attention_forward || shape.kind == hw::KernelKind::attention_backward; }

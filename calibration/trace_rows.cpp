@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hw_models/input_error.hpp"
+#include "hw_models/memory_class_names.hpp"
 #include "trace/profile/coverage.hpp"
 #include "trace/profile/import.hpp"
 #include "trace/profile/vocabulary.hpp"
@@ -26,6 +27,7 @@ using profile::DeviceOp;
 using profile::Time;
 
 constexpr std::size_t kEnoughLaunches = 20;
+constexpr double kLargestMessage = 1e15;  // bytes: what claims more is no message
 
 Seconds seconds(Time time) { return Seconds(static_cast<double>(time.count()) * 1e-9); }
 
@@ -47,12 +49,6 @@ constexpr std::array kAttention = {KernelName{"FlashAttnFwdSm90", hw::AttentionK
 hw::AttentionKernel attention_kernel(std::string_view name) {
   const auto at = std::find_if(kAttention.begin(), kAttention.end(), [name](const KernelName& k) { return name.find(k.part) != std::string_view::npos; });
   return at == kAttention.end() ? hw::AttentionKernel::none : at->kernel;
-}
-
-std::optional<hw::MemoryClass> memory_class(std::string_view name) {
-  constexpr std::array<std::string_view, 7> kNames = {"elementwise", "normalization", "softmax", "indexing", "copy", "optimizer", "tiny"};
-  const auto at = std::find(kNames.begin(), kNames.end(), name);
-  return at == kNames.end() ? std::nullopt : std::optional(static_cast<hw::MemoryClass>(at - kNames.begin()));
 }
 
 std::optional<hw::CollectiveKind> collective_kind(std::string_view type) {
@@ -142,7 +138,7 @@ class Rows {
 
   void memory_bound(const DeviceOp& op) {
     const profile::Traffic& traffic = p_.traffics[op.traffic];
-    const auto memory = memory_class(traffic.memory_class);
+    const auto memory = hw::memory_class(traffic.memory_class);
     if (!memory) return leave_out("a memory-bound kernel of an unknown class");
     hw::KernelShape shape;
     shape.memory = *memory;
@@ -186,7 +182,8 @@ class Rows {
     const profile::CollectiveArguments& arguments = p_.collectives[op.collective];
     hw::CollectiveShape shape;
     shape.kind = *kind;
-    shape.bytes = static_cast<std::int64_t>(profile::message_bytes(arguments, profile::collective_type(p_.names[op.name])));
+    const double bytes = profile::message_bytes(arguments, profile::collective_type(p_.names[op.name]));
+    shape.bytes = bytes < kLargestMessage ? static_cast<std::int64_t>(bytes) : 0;
     shape.dtype = profile::dtype_of_collective(arguments.dtype).value_or(hw::Dtype::bf16);
     if (shape.bytes == 0 || arguments.group_size < 2 || arguments.group_size > (1 << 17))
       return leave_out("a collective without a recorded message, or without a formula");

@@ -7,6 +7,7 @@
 #include "cli/predict.hpp"
 #include "program/count.hpp"
 #include "program/model.hpp"
+#include "scenarios/flops_convention.hpp"
 #include "scenarios/names.hpp"
 #include "trace/breakdown.hpp"
 
@@ -53,17 +54,8 @@ ScenarioFacts facts(const scenarios::Scenario& scenario) {
   return f;
 }
 
-program::FlopsConvention convention_of(scenarios::FlopsConvention convention) {
-  switch (convention) {
-    case scenarios::FlopsConvention::causal_attention: return program::FlopsConvention::causal_attention;
-    case scenarios::FlopsConvention::parameters_only: return program::FlopsConvention::six_p;
-    case scenarios::FlopsConvention::full_attention: break;
-  }
-  return program::FlopsConvention::full_attention;
-}
-
 void fill_flops(const scenarios::Scenario& scenario, const program::Program& program, const hw::CostModel* model, Report& r) {
-  const auto convention = convention_of(scenario.run.flops_convention);
+  const auto convention = scenarios::flops_convention(scenario.run);
   const auto per_step = [&](program::FlopsConvention c) {
     return r.tokens_per_step_per_gpu * program::model_flops_per_token(scenario.model, r.scenario.active_parameters, scenario.batch.seq_len, c);
   };

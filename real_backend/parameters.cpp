@@ -30,7 +30,7 @@ void initialise(const program::Program& program, const DeviceMemory& memory, Dev
   }
   for (const program::ParameterEntry& e : program.parameters) {
     on_rank(e, rank, [&](std::int64_t first, std::int64_t place, std::int64_t count) {
-      host::with_type(e.dtype, [&]<class T>(host::Type<T>) {
+      host::with_type(e.dtype, [&]<class T>(Type<T>) {
         std::vector<T> values(static_cast<std::size_t>(count));
         for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = static_cast<T>(training.parameter(e.name, e.first + first + i));
         device.write(memory.at(e.master) + place * static_cast<std::int64_t>(sizeof(T)), std::as_bytes(std::span(values)));
@@ -45,7 +45,7 @@ std::vector<Moments> moments(const program::Program& program, const DeviceMemory
     const program::ParameterEntry& e = program.parameters[i];
     if (rank >= e.ranks) continue;
     on_rank(e, rank, [&](std::int64_t, std::int64_t place, std::int64_t count) {
-      host::with_type(e.dtype, [&]<class T>(host::Type<T>) {
+      host::with_type(e.dtype, [&]<class T>(Type<T>) {
         std::vector<T> values(static_cast<std::size_t>(count));
         device.read(memory.at(e.master) + place * static_cast<std::int64_t>(sizeof(T)), std::as_writable_bytes(std::span(values)));
         for (const T element : values) {

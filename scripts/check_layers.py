@@ -11,7 +11,7 @@ from pathlib import Path
 # Headers of hw_models that say what things are, not what they cost. Rooms marked VOCABULARY may include these alone.
 VOCABULARY = "vocabulary"
 VOCABULARY_HEADERS = {
-    "units.hpp", "sim_time.hpp", "kernel.hpp", "hardware.hpp", "input_error.hpp", "embedded.hpp", "text_units.hpp", "strict_json.hpp", "text_file.hpp",
+    "units.hpp", "sim_time.hpp", "kernel.hpp", "memory_class_names.hpp", "hardware.hpp", "input_error.hpp", "embedded.hpp", "text_units.hpp", "strict_json.hpp", "text_file.hpp",
 }
 EVERYTHING = "everything"
 

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "hw_models/memory_class_names.hpp"
+
 namespace stepcast::trace {
 
 namespace {
@@ -39,11 +41,6 @@ Shapes attention(const hw::KernelShape& s) {
   return {queries, keys, keys};
 }
 
-const char* class_name(hw::MemoryClass memory) {
-  constexpr const char* kNames[] = {"elementwise", "normalization", "softmax", "indexing", "copy", "optimizer", "tiny"};
-  return kNames[static_cast<std::size_t>(memory)];
-}
-
 }  // namespace
 
 std::string operand_arguments(const hw::KernelShape& shape, std::string_view op) {
@@ -57,7 +54,7 @@ std::string operand_arguments(const hw::KernelShape& shape, std::string_view op)
 
 std::string traffic_arguments(const hw::KernelShape& shape) {
   if (shape.kind != hw::KernelKind::memory_bound) return "";
-  return fmt::format(",\"Memory class\":\"{}\",\"Read bytes\":{},\"Written bytes\":{}", class_name(shape.memory), shape.read_bytes, shape.write_bytes);
+  return fmt::format(",\"Memory class\":\"{}\",\"Read bytes\":{},\"Written bytes\":{}", hw::name(shape.memory), shape.read_bytes, shape.write_bytes);
 }
 
 }  // namespace stepcast::trace

@@ -26,7 +26,6 @@ const std::vector<Remedies>& remedies() {
         {"/policy/forward_prefetch_depth=1"}}},
       {"exposed_communication", {{"/policy/sharding=SHARD_GRAD_OP"}, {"/policy/sharding=HYBRID_SHARD"}, {"/policy/reshard_after_forward=false"}}},
       {"rate_limiter_wait", {{"/policy/limit_all_gathers=false"}}},
-      {"blocking_clip", {{"/optimizer/clip_grad_norm=false"}}},
       {"launch_bound", {{"/kernels/set=pytorch-compile"}, {"/optimizer/implementation=fused"}}},
       {"unfused_attention", {{"/kernels/attention=flash2"}}},
       {"recomputation", {{"/recompute/mode=none"}, {"/recompute/mode=every_k", "/recompute/every=2"}}},

@@ -9,6 +9,7 @@
 #include "hw_models/input_error.hpp"
 #include "program/count.hpp"
 #include "program/model.hpp"
+#include "scenarios/flops_convention.hpp"
 #include "trace/chrome_writer.hpp"
 #include "trace/profile/import.hpp"
 
@@ -52,15 +53,6 @@ class Times {
   double steps_;
 };
 
-program::FlopsConvention convention_of(scenarios::FlopsConvention convention) {
-  switch (convention) {
-    case scenarios::FlopsConvention::causal_attention: return program::FlopsConvention::causal_attention;
-    case scenarios::FlopsConvention::parameters_only: return program::FlopsConvention::six_p;
-    case scenarios::FlopsConvention::full_attention: break;
-  }
-  return program::FlopsConvention::full_attention;
-}
-
 }  // namespace
 
 bool is_training(const profile::RankDiagnosis& rank) {
@@ -96,7 +88,7 @@ std::optional<Utilisation> utilisation_of(const profile::RankDiagnosis& rank, co
   const std::int64_t parameters = program::active_parameters(scenario.model);
   u.tokens_per_s_per_gpu = tokens / u.step_s;
   u.model_flops_per_step =
-      (tokens * program::model_flops_per_token(scenario.model, parameters, scenario.batch.seq_len, convention_of(scenario.run.flops_convention))).in(flop);
+      (tokens * program::model_flops_per_token(scenario.model, parameters, scenario.batch.seq_len, scenarios::flops_convention(scenario.run))).in(flop);
   u.peak_flops = model.peak(peak_type(scenario.precision)).si();
   return u;
 }

@@ -12,6 +12,7 @@
 #include "cli/inputs.hpp"
 #include "cli/predict.hpp"
 #include "support/forecast.hpp"
+#include "support/profile_json.hpp"
 #include "trace/chrome_writer.hpp"
 #include "trace/profile/import.hpp"
 
@@ -84,4 +85,19 @@ TEST_CASE("calibrate: planted constants come back from traces, and steps that th
   MESSAGE("mean error of unseen rows " << typical_error(prior, unseen) << " before, " << typical_error(fit.machine, unseen) << " after");
   CHECK(typical_error(prior, unseen) > 0.05);
   CHECK(typical_error(fit.machine, unseen) < 0.02);
+}
+
+TEST_CASE("a collective that claims more bytes than there are is left out, not converted") {
+  const auto rows_of = [](const char* elements) {
+    const std::string text =
+        stepcast::test::ProfileJson()
+            .raw(R"({"ph":"X","cat":"kernel","name":"ncclDevKernel_AllGather_RING_LL","pid":0,"tid":20,"ts":10,"dur":5,"args":{"device":0,)"
+                 R"("stream":20,"Collective name":"_allgather_base","In msg nelems":100,"Out msg nelems":)" +
+                 std::string(elements) + R"(,"Group size":8,"dtype":"BFloat16"}})")
+            .text();
+    profile::MemorySource source(text);
+    return calibration::trace_measurements(profile::import_profile(source, "t"), "t").rows.size();
+  };
+  CHECK(rows_of("800") == 1);
+  CHECK(rows_of("9223372036854775807") == 0);
 }

@@ -166,18 +166,18 @@ class Twice {
     call_.parts.push_back({static_cast<std::uint32_t>(call_.parts.size()), type, 0, slot.count});
     whole_.push_back(slot.holds == Holds::ids);
     if (slot.holds == Holds::ids) host_.push_back(ids(slot));
-    else host::with_type(type, [&]<class T>(host::Type<T>) { host_.push_back(bytes_of<T>(slot.count, phase)); });
+    else host::with_type(type, [&]<class T>(stepcast::real::Type<T>) { host_.push_back(bytes_of<T>(slot.count, phase)); });
   }
   [[nodiscard]] std::vector<double> numbers(std::size_t i, const Bytes& bytes) const {
     std::vector<double> result;
-    const auto read = [&]<class T>(host::Type<T>) {
+    const auto read = [&]<class T>(stepcast::real::Type<T>) {
       for (std::size_t at = 0; at < bytes.size(); at += sizeof(T)) {
         T value{};
         std::memcpy(&value, bytes.data() + at, sizeof(T));
         result.push_back(static_cast<double>(value));
       }
     };
-    if (whole_[i]) read(host::Type<std::int64_t>{});
+    if (whole_[i]) read(stepcast::real::Type<std::int64_t>{});
     else host::with_type(call_.parts[i].dtype, read);
     return result;
   }

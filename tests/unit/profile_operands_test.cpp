@@ -53,3 +53,11 @@ TEST_CASE("lookups") {
   CHECK(lookup->length == 1024);
   CHECK_FALSE(lookup_of("aten::embedding_dense_backward", "[[32000, 4096], [2, 1024]]"));
 }
+
+TEST_CASE("sizes that no tensor has can be multiplied without overflow") {
+  const std::string huge = "9223372036854775807";
+  const auto call = attention_of("aten::_flash_attention_forward", "[[1, 8, " + huge + ", " + huge + "], [1, 8, " + huge + ", " + huge + "]]");
+  REQUIRE(call);
+  CHECK(call->heads == (std::int64_t{1} << 30));
+  CHECK(call->heads * call->head_dim == (std::int64_t{1} << 60));
+}

@@ -10,7 +10,7 @@ namespace stepcast::trace::profile {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
-constexpr std::int64_t kLargest = std::int64_t{1} << 40;  // of a dimension: beyond it the text is no shape
+constexpr std::int64_t kLargest = std::int64_t{1} << 30;  // of a dimension: no product of two overflows, and no sum of a few of these
 
 /// "[[2, 3], [], [3, 4]]" -> the inner lists; what is no list of numbers is an empty shape.
 std::vector<Shape> shapes_in(std::string_view text) {

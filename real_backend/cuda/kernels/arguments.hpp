@@ -6,22 +6,10 @@
 
 namespace stepcast::real::cuda::kernels {
 
-struct Arguments {
-  const program::Call& call;
-  std::span<std::byte* const> parts;
-  const Environment& environment;
+struct Arguments : CallParts {
   Lane& lane;
 
-  [[nodiscard]] const program::Attributes& at() const { return call.attributes; }
-  [[nodiscard]] std::size_t size() const { return call.parts.size(); }
-  [[nodiscard]] std::int64_t count(std::size_t i) const { return call.parts[i].count; }
   [[nodiscard]] std::int64_t bytes(std::size_t i) const { return count(i) * hw::bytes_per_element(dtype(i)); }
-  [[nodiscard]] hw::Dtype dtype(std::size_t i) const { return call.parts[i].dtype; }
-  [[nodiscard]] bool has(std::size_t i) const { return i < parts.size() && parts[i] != nullptr; }
-  template <class T>
-  [[nodiscard]] T* pointer(std::size_t i) const {
-    return has(i) ? reinterpret_cast<T*>(parts[i]) : nullptr;
-  }
   [[nodiscard]] cudaStream_t stream() const { return lane.stream(); }
 };
 

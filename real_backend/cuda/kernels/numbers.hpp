@@ -1,13 +1,10 @@
-// Number types of the CUDA driver's kernels, and the type in which sums over each are formed: those of the host driver. Test: tests/unit/cuda_kernels_test.cpp.
+// The CUDA driver's bf16, for the device and for the host. Test: tests/unit/cuda_kernels_test.cpp.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
 
-#include "hw_models/kernel.hpp"
+#include "real_backend/numbers.hpp"
 
 #ifdef __CUDACC__
 #define STEPCAST_ANYWHERE __host__ __device__
@@ -38,23 +35,10 @@ struct Bf16 {
   STEPCAST_ANYWHERE explicit operator double() const { return static_cast<double>(static_cast<float>(*this)); }
 };
 
-template <class T>
-using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-template <class T>
-struct Type {
-  using type = T;
-};
-
 /// Calls f(Type<T>) with the C++ type of `dtype`. Throws std::runtime_error for those that the kernels do not compute in.
 template <class F>
 decltype(auto) with_type(hw::Dtype dtype, F f) {
-  switch (dtype) {
-    case hw::Dtype::fp64: return f(Type<double>{});
-    case hw::Dtype::fp32: return f(Type<float>{});
-    case hw::Dtype::bf16: return f(Type<Bf16>{});
-    default: throw std::runtime_error(std::string("the CUDA driver computes in fp64, fp32 and bf16, not in ") + hw::name(dtype));
-  }
+  return with_number<Bf16>(dtype, "the CUDA driver", f);
 }
 
 }  // namespace stepcast::real::cuda

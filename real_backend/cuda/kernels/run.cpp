@@ -7,7 +7,7 @@
 namespace stepcast::real::cuda::kernels {
 
 void run(const program::Call& call, std::span<std::byte* const> parts, const Environment& environment, Lane& lane) {
-  dispatch(Arguments{call, parts, environment, lane});
+  dispatch(Arguments{{call, parts, environment}, lane});
 }
 
 }  // namespace stepcast::real::cuda::kernels

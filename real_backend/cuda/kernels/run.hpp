@@ -5,18 +5,10 @@
 #include <span>
 
 #include "program/compute.hpp"
+#include "real_backend/call_parts.hpp"
 #include "real_backend/cuda/lane.hpp"
-#include "real_backend/device.hpp"
-#include "real_backend/training.hpp"
 
 namespace stepcast::real::cuda::kernels {
-
-/// What a call may need beside its parts.
-struct Environment {
-  const Training& training;
-  Moment moment;
-  std::int32_t rank = 0;
-};
 
 /// `parts`: where the call's parts begin in the device's memory, null for absent ones. Throws std::runtime_error.
 void run(const program::Call& call, std::span<std::byte* const> parts, const Environment& environment, Lane& lane);

@@ -18,21 +18,9 @@ using Matrix = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen
 template <class T>
 using ConstMatrix = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0, Eigen::OuterStride<>>;
 
-struct Arguments {
-  const program::Call& call;
-  std::span<std::byte* const> parts;
-  const Environment& environment;
+struct Arguments : CallParts {
   Scratch& scratch;
 
-  [[nodiscard]] const program::Attributes& at() const { return call.attributes; }
-  [[nodiscard]] std::size_t size() const { return call.parts.size(); }
-  [[nodiscard]] std::int64_t count(std::size_t i) const { return call.parts[i].count; }
-  [[nodiscard]] hw::Dtype dtype(std::size_t i) const { return call.parts[i].dtype; }
-  [[nodiscard]] bool has(std::size_t i) const { return i < parts.size() && parts[i] != nullptr; }
-  template <class T>
-  [[nodiscard]] T* pointer(std::size_t i) const {
-    return has(i) ? reinterpret_cast<T*>(parts[i]) : nullptr;
-  }
   template <class T>
   [[nodiscard]] Array<T> array(std::size_t i) const {
     return Array<T>(pointer<T>(i), count(i));

@@ -7,7 +7,7 @@
 namespace stepcast::real::host::kernels {
 
 void run(const program::Call& call, std::span<std::byte* const> parts, const Environment& environment, Scratch& scratch) {
-  dispatch(Arguments{call, parts, environment, scratch});
+  dispatch(Arguments{{call, parts, environment}, scratch});
 }
 
 }  // namespace stepcast::real::host::kernels

@@ -8,17 +8,9 @@
 #include <vector>
 
 #include "program/compute.hpp"
-#include "real_backend/device.hpp"
-#include "real_backend/training.hpp"
+#include "real_backend/call_parts.hpp"
 
 namespace stepcast::real::host::kernels {
-
-/// What a call may need beside its parts.
-struct Environment {
-  const Training& training;
-  Moment moment;
-  std::int32_t rank = 0;
-};
 
 /// Cosines, then sines, of rotary positions, by position and half of the head.
 struct Angles {
