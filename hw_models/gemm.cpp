@@ -31,7 +31,8 @@ double fp8_ratio(const Profile& gpu) {
 
 double alignment_ratio(const KernelShape& shape, const GemmRates& rates) {
   const auto worst = [&](std::int64_t multiple) { return shape.n % multiple != 0 || shape.k % multiple != 0; };
-  if (worst(8)) return rates.odd_ratio;
+  if (worst(2)) return rates.odd_ratio;
+  if (worst(8)) return rates.even_ratio;
   return worst(16) ? rates.misaligned_ratio : 1.0;
 }
 
@@ -59,9 +60,9 @@ Seconds gemm_time(const KernelShape& shape, const GemmRates& rates) {
   const double depth = 1 + rates.half_depth / static_cast<double>(shape.k);
   const double quantisation = 1 + rates.wave_weight * (tile_wave_quantisation(shape, rates.processors) - 1);
   const double dram = shape.batch > 1 ? rates.batched_dram_efficiency : rates.dram_efficiency;
-  const Seconds compute = executed_flops(shape) / (rates.peak * rates.efficiency) * (alignment_ratio(shape, rates) * quantisation * depth);
+  const Seconds compute = executed_flops(shape) / (rates.peak * rates.efficiency) * (quantisation * depth);
   const Seconds memory = dram_bytes(shape) / (rates.bandwidth * dram);
-  return rates.fixed_time + std::max(compute, memory);
+  return rates.fixed_time + std::max(compute, memory) * alignment_ratio(shape, rates);
 }
 
 GemmRates gemm_rates(const Profile& gpu, Dtype dtype) {
@@ -73,6 +74,7 @@ GemmRates gemm_rates(const Profile& gpu, Dtype dtype) {
           .dram_efficiency = gpu.at("gemm_dram_efficiency"),
           .batched_dram_efficiency = gpu.at("batched_gemm_dram_efficiency"),
           .misaligned_ratio = gpu.at("gemm_misaligned_ratio"),
+          .even_ratio = gpu.at("gemm_even_ratio"),
           .odd_ratio = gpu.at("gemm_odd_ratio"),
           .fixed_time = Seconds(gpu.at("gemm_fixed_time")),
           .processors = static_cast<std::int64_t>(gpu.at("processors"))};

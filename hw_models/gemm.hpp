@@ -19,7 +19,8 @@ struct GemmRates {
   double dram_efficiency = 1;          // share of `bandwidth`
   double batched_dram_efficiency = 1;  // the same for a batched product: short main loops, much to write (unfused attention)
   double misaligned_ratio = 1;         // time ratio when a leading dimension is a multiple of 8 but not of 16 elements
-  double odd_ratio = 1;                // time ratio when it is not a multiple of 8
+  double even_ratio = 1;               // time ratio when it is even, but not a multiple of 8
+  double odd_ratio = 1;                // time ratio when it is odd
   Seconds fixed_time{};                // start, first loads, last stores
   std::int64_t processors = 1;         // streaming multiprocessors
 };
@@ -29,7 +30,7 @@ GemmRates gemm_rates(const Profile& gpu, Dtype dtype);
 /// split-K 1, 2, 4, 8 (3 % dearer per doubling).
 double tile_wave_quantisation(const KernelShape& shape, std::int64_t processors);
 
-/// t = t0 + max(2mn(k + k0) b / (e F) * a * (1 + g (q - 1)), bytes / (em W)); k0: half_depth, a: alignment ratio, q: tile_wave_quantisation, g: wave_weight.
+/// t = t0 + a * max(2mn(k + k0) b / (e F) * (1 + g (q - 1)), bytes / (em W)); k0: half_depth, a: alignment ratio, q: tile_wave_quantisation, g: wave_weight.
 /// Valid for m, n, k >= 64 and times above about 20 us; error seen: see docs/models.md.
 Seconds gemm_time(const KernelShape& shape, const GemmRates& rates);
 

@@ -36,6 +36,7 @@ constexpr auto kGpuRules = std::to_array<ConstantRule>({
     time("gemm_fixed_time"),
     share("gemm_dram_efficiency"),
     number("gemm_misaligned_ratio", 1, 20),
+    number("gemm_even_ratio", 1, 20),
     number("gemm_odd_ratio", 1, 20),
     share("batched_gemm_dram_efficiency"),
     share("attention_forward_share"),

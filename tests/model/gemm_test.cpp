@@ -17,7 +17,7 @@ KernelShape gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
 
 /// Round figures: 100 FLOP/ns at efficiency 1, 1 byte/ns, no fixed time, 100 processors.
 GemmRates round_rates() {
-  return {.peak = FlopsPerSecond(100e9), .bandwidth = BytesPerSecond(1e15), .misaligned_ratio = 1.1, .odd_ratio = 3.5, .processors = 100};
+  return {.peak = FlopsPerSecond(100e9), .bandwidth = BytesPerSecond(1e15), .misaligned_ratio = 1.1, .even_ratio = 1.6, .odd_ratio = 3.5, .processors = 100};
 }
 
 }  // namespace
@@ -53,7 +53,8 @@ TEST_CASE("Time: a batched product counts its tiles together and has its own DRA
   GemmRates slow_memory = round_rates();
   slow_memory.bandwidth = BytesPerSecond(1e6);
   slow_memory.batched_dram_efficiency = 0.25;
-  CHECK(gemm_time(gemm(100, 100, 10, 8), slow_memory).si() == doctest::Approx(8 * 2.0 * (1000 + 1000 + 10000) / 0.25e6));
+  CHECK(gemm_time(gemm(100, 112, 16, 8), slow_memory).si() == doctest::Approx(8 * 2.0 * (1600 + 1792 + 11200) / 0.25e6));
+  CHECK(gemm_time(gemm(100, 100, 10, 8), slow_memory).si() == doctest::Approx(1.6 * 8 * 2.0 * (1000 + 1000 + 10000) / 0.25e6));  // narrow loads
 }
 
 TEST_CASE("Time: odd and misaligned sizes are slower") {
@@ -63,6 +64,8 @@ TEST_CASE("Time: odd and misaligned sizes are slower") {
   const double per_k = aligned.si() / 4096;
   CHECK(gemm_time(gemm(1280, 2560, 4104), smooth).si() == doctest::Approx(per_k * 4104 * 1.1));  // 4104 = 8 x 513
   CHECK(gemm_time(gemm(1280, 2560, 4097), smooth).si() == doctest::Approx(per_k * 4097 * 3.5));
+  CHECK(gemm_time(gemm(1280, 2560, 4098), smooth).si() == doctest::Approx(per_k * 4098 * 1.6));
+  CHECK(gemm_time(gemm(1280, 2560, 4100), smooth).si() == doctest::Approx(per_k * 4100 * 1.6));
   CHECK(gemm_time(gemm(1281, 2560, 4096), smooth) > aligned);  // m does not count: it is no leading dimension
   CHECK(gemm_time(gemm(1281, 2560, 4096), smooth).si() == doctest::Approx(aligned.si() * 1281 / 1280));
 }

@@ -234,7 +234,7 @@ TEST_CASE("contention: kernels take longer while a gather runs beside them") {
 TEST_CASE("matrix products: sizes that fill tiles and waves, and aligned ones, are faster") {
   const double aligned = gemm_rate(4096, 10944, 4096) / gemm_rate(4096, 10922, 4096);  // reports: 46 %
   CHECK(aligned > 1.4);
-  CHECK(aligned < 4);  // too much: docs/behaviours.md, "General statements"
+  CHECK(aligned < 1.7);
   // Reports: 27 % for a model of 14,400 with heads of 180 against one of 13,824 with heads of 128, in pipelines and tensor-parallel. Products alone give little of it; unfused attention
   // on heads that are no multiple of 8 more.
   CHECK(gemm_rate(2048, 13824, 13824) > gemm_rate(2048, 14400, 14400));
@@ -247,7 +247,7 @@ TEST_CASE("matrix products: sizes that fill tiles and waves, and aligned ones, a
         .mfu;
   };
   const double gain = mfu(13824, 108) / mfu(14400, 80);
-  CHECK(gain > 1.05);
+  CHECK(gain > 1.01);  // less than reported: docs/behaviours.md, "General statements"
   CHECK(gain < 1.30);
 }
 
