@@ -5,23 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/predict.hpp"
+#include "cli/without_limit.hpp"
 #include "hw_models/input_error.hpp"
 
 namespace stepcast::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::int64_t kPlenty = std::int64_t{1} << 46;  // bytes of a device that nothing fills
-
-/// What the pool would have to reserve more to run: the peak of a run without limit, or at least what the failed request lacked.
-std::int64_t missing_bytes(scenarios::Scenario scenario, const program::Program& program, const Report& failed) {
-  scenario.allocator.device_memory = kPlenty;
-  scenario.allocator.memory_fraction.reset();
-  const Report unlimited = forecast(scenario, program);
-  const OutOfMemoryRow& o = failed.out_of_memory;
-  return std::max(unlimited.peak_reserved_bytes - failed.memory_limit_bytes, o.reserved_bytes + o.segment_bytes - o.limit_bytes);
-}
 
 double number(const Json& report, const char* key) {
   const auto found = report.find(key);
