@@ -3,11 +3,28 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <new>
 #include <system_error>
 
 #include "hw_models/input_error.hpp"
 
 namespace stepcast::cli {
+namespace {
+
+Exit complain(const char* what, Exit exit) {
+  std::fprintf(stderr, "stepcast: %s\n", what);
+  return exit;
+}
+
+}  // namespace
+
+Exit complain_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const InputError& wrong) { return complain(wrong.what(), Exit::bad_input); } catch (const std::bad_alloc&) {
+    return complain("this machine has not enough memory for the run", Exit::failure);
+  } catch (const std::exception& failed) { return complain(failed.what(), Exit::failure); }
+}
 
 void ScenarioChanges::add_to(CLI::App& command) {
   command.add_option("--set", sets, "Change one value, e.g. --set /batch/micro_batch=4 (may be repeated)")

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,6 +12,9 @@ namespace stepcast::cli {
 
 /// Exit codes of all commands (docs/commands.md).
 enum class Exit : int { ok = 0, check_failed = 1, bad_input = 2, failure = 3, out_of_memory = 4 };
+
+/// One line about an error on standard error, and the exit code that it ends the program with.
+Exit complain_of(const std::exception_ptr& error);
 
 /// Set by the chosen subcommand's callback and run by main after parsing.
 using Action = std::function<Exit()>;

@@ -3,31 +3,14 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <new>
-#include <system_error>
 
 #include "cli/command.hpp"
-#include "hw_models/input_error.hpp"
 
 namespace {
 
 using stepcast::cli::Exit;
 
 int code(Exit exit) { return static_cast<int>(exit); }
-
-Exit complain(const char* what, Exit exit) {
-  std::fprintf(stderr, "stepcast: %s\n", what);
-  return exit;
-}
-
-/// Runs the action; no exception leaves.
-Exit guarded(const stepcast::cli::Action& action) {
-  try {
-    return action();
-  } catch (const stepcast::InputError& error) { return complain(error.what(), Exit::bad_input); } catch (const std::bad_alloc&) {
-    return complain("this machine has not enough memory for the run", Exit::failure);
-  } catch (const std::exception& error) { return complain(error.what(), Exit::failure); }
-}
 
 int parse_failed(CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
@@ -65,5 +48,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) { return parse_failed(app, error); }
-  return code(guarded(action));
+  try {
+    return code(action());
+  } catch (...) { return code(stepcast::cli::complain_of(std::current_exception())); }
 }

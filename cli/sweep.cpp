@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +22,7 @@
 #include "cli/report/sweep_text.hpp"
 #include "cli/sweep/json.hpp"
 #include "cli/sweep/points.hpp"
+#include "cli/sweep/ranks.hpp"
 #include "cli/sweep/run.hpp"
 #include "hw_models/input_error.hpp"
 #include "hw_models/text_file.hpp"
@@ -108,28 +111,78 @@ Exit exit_of(const std::vector<PointRow>& rows) {
   return ends_as("out_of_memory") ? Exit::out_of_memory : Exit::check_failed;
 }
 
-Exit sweep(Options options) {
-  const planner::Grid grid(axes_of(options));
-  const LoadedTemplate loaded = load_template(options.choice);
-  for (const std::string& warning : loaded.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
+/// What a sweep is before it runs. Only the first of several processes has places to write to.
+struct Prepared {
+  planner::Grid grid;
+  LoadedTemplate loaded;
+  SweepPlan plan;
   std::unique_ptr<OutputFolder> folder;
+  std::unique_ptr<OutputFile> csv;
+  std::unique_ptr<SweepStore> store;
+  unsigned threads = 1;
+
+  [[nodiscard]] SweepWork work() const { return {loaded.scenario, grid, plan, threads}; }
+};
+
+void open_outputs(const Options& options, Prepared& p) {
+  for (const std::string& warning : p.loaded.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
   if (!options.output.folder.empty())
-    folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "sweep.csv", "sweep.txt", kPageFile},
-                                            options.output.force);
-  std::optional<OutputFile> csv;
-  if (!options.csv.empty()) csv.emplace("--csv", options.csv, options.output.force, sweep_csv(grid, {}));
-  const unsigned threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
-  const SweepPlan plan = make_plan(loaded.scenario, grid, threads);
-  const auto store = open_store(options.output.folder);
-  const SweepCounts counts = run_sweep(loaded.scenario, grid, plan, *store, threads, progress("sweep", plan.uniques.size()));
-  const std::vector<PointRow> rows = rows_of(grid, plan, *store);
-  if (folder) publish(grid, plan, *store, rows, title_of(options.choice), *folder);
-  if (csv) csv->write(sweep_csv(grid, rows));
-  if (options.output.json) write_json(grid, plan, *store, print);
-  else print(sweep_text(grid, rows, options.shown));
-  std::fprintf(stderr, "stepcast: %zu points, %zu scenarios simulated with %zu programs, %zu kept from an earlier sweep\n", grid.size(), counts.simulated,
+    p.folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "sweep.csv", "sweep.txt", kPageFile},
+                                              options.output.force);
+  if (!options.csv.empty()) p.csv = std::make_unique<OutputFile>("--csv", options.csv, options.output.force, sweep_csv(p.grid, {}));
+}
+
+Prepared prepare(Options& options, unsigned threads, bool first) {
+  planner::Grid grid(axes_of(options));
+  Prepared p{std::move(grid), load_template(options.choice), {}, nullptr, nullptr, nullptr, options.threads > 0 ? options.threads : threads};
+  if (first) open_outputs(options, p);
+  p.plan = make_plan(p.loaded.scenario, p.grid, p.threads);
+  p.store = open_store(first ? options.output.folder : "");
+  return p;
+}
+
+Exit finish(const Options& options, Prepared& p, const SweepCounts& counts) {
+  const std::vector<PointRow> rows = rows_of(p.grid, p.plan, *p.store);
+  if (p.folder) publish(p.grid, p.plan, *p.store, rows, title_of(options.choice), *p.folder);
+  if (p.csv) p.csv->write(sweep_csv(p.grid, rows));
+  if (options.output.json) write_json(p.grid, p.plan, *p.store, print);
+  else print(sweep_text(p.grid, rows, options.shown));
+  std::fprintf(stderr, "stepcast: %zu points, %zu scenarios simulated with %zu programs, %zu kept from an earlier sweep\n", p.grid.size(), counts.simulated,
                counts.programs, counts.kept);
   return exit_of(rows);
+}
+
+/// One of several processes. What is wrong with the input is found by all of them and told by the first alone, for which the others wait before they speak.
+Exit sweep_on(Ranks& ranks, Options options) {
+  const bool first = ranks.rank() == 0;
+  std::optional<Prepared> p;
+  std::exception_ptr error;
+  try {
+    p.emplace(prepare(options, 1, first));
+  } catch (...) { error = std::current_exception(); }
+  if (error && !first) ranks.from_first({});
+  if (error) std::rethrow_exception(error);
+  const SweepCounts counts = run_sweep_on(ranks, p->work(), *p->store, first ? progress("sweep", p->plan.uniques.size()) : std::function<void(std::size_t)>{});
+  return first ? finish(options, *p, counts) : Exit::ok;
+}
+
+Exit sweep_on_all(const Launch& launch, const Options& options) {
+  const std::unique_ptr<Ranks> ranks = open_ranks(launch);
+  if (!ranks) return Exit::bad_input;
+  try {
+    return sweep_on(*ranks, options);
+  } catch (...) {
+    const Exit exit = complain_of(std::current_exception());
+    ranks->abort(static_cast<int>(exit));
+    return exit;
+  }
+}
+
+Exit sweep(Options options) {
+  if (const auto launch = launch_in(std::getenv)) return sweep_on_all(*launch, options);
+  Prepared p = prepare(options, std::max(1u, std::thread::hardware_concurrency()), true);
+  const SweepCounts counts = run_sweep(p.work(), *p.store, progress("sweep", p.plan.uniques.size()));
+  return finish(options, p, counts);
 }
 
 }  // namespace
@@ -151,7 +204,9 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_option("--top", options->shown, "Points that the table shows, the fastest where there are more (100)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000));
-  command->add_option("--threads", options->threads, "Threads (as many as the machine has)")->type_name("N")->check(CLI::Range(1, 1024));
+  command->add_option("--threads", options->threads, "Threads (as many as the machine has; of each process under mpirun or srun, 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   command
       ->add_option("--out", options->output.folder,
                    "Write report.json, report.html, sweep.csv and sweep.txt into this folder, and keep what is done there: a sweep that was stopped goes on")

@@ -56,7 +56,7 @@ Texts sweep(const Choice& choice, const Texts& vary, unsigned threads) {
   const unsigned used = threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
   const cli::SweepPlan plan = cli::make_plan(scenario, grid, used);
   cli::SweepStore store;
-  cli::run_sweep(scenario, grid, plan, store, used);
+  cli::run_sweep({scenario, grid, plan, used}, store);
   Texts points;
   for (std::size_t i = 0; i < grid.size(); ++i) points.push_back(cli::point_json(grid, plan, store, i));
   return points;

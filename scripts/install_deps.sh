@@ -6,7 +6,7 @@ set -euo pipefail
 
 build_packages=(g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev zlib1g-dev libyaml-cpp-dev libtoml11-dev doctest-dev ccache)
 bench_packages=("${build_packages[@]}" libbenchmark-dev)
-ci_packages=("${bench_packages[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev pybind11-dev python3-dev python3)
+ci_packages=("${bench_packages[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev pybind11-dev python3-dev python3 libopenmpi-dev openmpi-bin)
 optional=()
 if [[ ${STEPCAST_WEB:-AUTO} != OFF ]]; then
   { command -v node && command -v npm; } >/dev/null || optional+=(nodejs npm)

@@ -50,26 +50,45 @@ class LastProgram {
 
 }  // namespace
 
-SweepCounts run_sweep(const scenarios::ScenarioTemplate& scenario, const planner::Grid& grid, const SweepPlan& plan, SweepStore& store, unsigned threads,
-                      const std::function<void(std::size_t)>& done) {
+std::vector<SweepPlan::Unique> open_in(const SweepPlan& plan, const SweepStore& store) {
   std::vector<SweepPlan::Unique> open;
   for (const SweepPlan::Unique& unique : plan.uniques) {
     if (!store.has(unique.key)) open.push_back(unique);
   }
+  return open;
+}
+
+std::vector<SweepPlan::Unique> part_of(const std::vector<SweepPlan::Unique>& open, std::size_t index, std::size_t count) {
+  std::vector<SweepPlan::Unique> part;
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    if (i / kChunk % count == index) part.push_back(open[i]);
+  }
+  return part;
+}
+
+std::size_t simulate(const SweepWork& work, const std::vector<SweepPlan::Unique>& open, const Keep& keep) {
   std::atomic<std::size_t> programs{0};
-  std::mutex mutex;  // guards what follows, and calls of done
-  std::size_t finished = 0;
-  for_each_index((open.size() + kChunk - 1) / kChunk, threads, [&](std::size_t chunk) {
+  for_each_index((open.size() + kChunk - 1) / kChunk, work.threads, [&](std::size_t chunk) {
     LastProgram program;
     for (std::size_t i = chunk * kChunk; i < std::min(open.size(), (chunk + 1) * kChunk); ++i) {
-      const scenarios::Scenario resolved = scenario.with(grid.sets(open[i].point));
+      const scenarios::Scenario resolved = work.scenario.with(work.grid.sets(open[i].point));
       if (program.take(resolved)) ++programs;
-      store.add(open[i].key, point_of(resolved, program.get()).dump());
-      const std::scoped_lock lock(mutex);
-      if (++finished; done) done(finished);
+      keep(open[i].key, point_of(resolved, program.get()).dump());
     }
   });
-  return {open.size(), plan.uniques.size() - open.size(), programs};
+  return programs;
+}
+
+SweepCounts run_sweep(const SweepWork& work, SweepStore& store, const std::function<void(std::size_t)>& done) {
+  const std::vector<SweepPlan::Unique> open = open_in(work.plan, store);
+  std::mutex mutex;  // guards what follows, and calls of done
+  std::size_t finished = 0;
+  const std::size_t programs = simulate(work, open, [&](std::uint64_t key, const std::string& point) {
+    store.add(key, point);
+    const std::scoped_lock lock(mutex);
+    if (++finished; done) done(finished);
+  });
+  return {open.size(), work.plan.uniques.size() - open.size(), programs};
 }
 
 }  // namespace stepcast::cli

@@ -34,7 +34,7 @@ TEST_CASE("each point of a sweep has the report that a run of it has") {
   const Grid grid = grid_of({"/batch/micro_batch=1,2", "/policy/framework=fsdp1,fsdp2", "/cluster/nodes=1,2"});
   const SweepPlan plan = cli::make_plan(scenario, grid, 2);
   SweepStore store;
-  const cli::SweepCounts counts = cli::run_sweep(scenario, grid, plan, store, 2);
+  const cli::SweepCounts counts = cli::run_sweep({scenario, grid, plan, 2}, store);
   CHECK(counts.simulated == 8);
   for (std::size_t i = 0; i < grid.size(); ++i) CHECK(kept(plan, store, i)["report"] == cli::to_json(cli::predict(scenario.with(grid.sets(i))).report));
 }
@@ -45,8 +45,8 @@ TEST_CASE("points that resolve to the same scenario are simulated once") {
   const SweepPlan plan = cli::make_plan(scenario, grid, 1);
   CHECK(plan.uniques.size() == 1);
   SweepStore store;
-  CHECK(cli::run_sweep(scenario, grid, plan, store, 2).simulated == 1);
-  CHECK(cli::run_sweep(scenario, grid, plan, store, 2).simulated == 0);
+  CHECK(cli::run_sweep({scenario, grid, plan, 2}, store).simulated == 1);
+  CHECK(cli::run_sweep({scenario, grid, plan, 2}, store).simulated == 0);
 }
 
 TEST_CASE("a program is built once for neighbours that only change hardware or allocator") {
@@ -54,7 +54,7 @@ TEST_CASE("a program is built once for neighbours that only change hardware or a
   const Grid grid = grid_of({"/cluster/nic_rate=100 Gb/s,200 Gb/s", "/batch/micro_batch=1,2", "/allocator/expandable_segments=true,false"});
   const SweepPlan plan = cli::make_plan(scenario, grid, 1);
   SweepStore store;
-  const cli::SweepCounts counts = cli::run_sweep(scenario, grid, plan, store, 1);
+  const cli::SweepCounts counts = cli::run_sweep({scenario, grid, plan, 1}, store);
   CHECK(counts.simulated == 8);
   CHECK(counts.programs == 2);
 }

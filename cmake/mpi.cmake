@@ -1,0 +1,21 @@
+# STEPCAST_MPI=AUTO|ON|OFF: finds MPI, with which a sweep runs on several machines, and sets STEPCAST_MPI_FOUND.
+set(STEPCAST_MPI_FOUND FALSE)
+set_property(CACHE STEPCAST_MPI PROPERTY STRINGS AUTO ON OFF)
+if(NOT STEPCAST_MPI MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "STEPCAST_MPI is \"${STEPCAST_MPI}\"; it must be AUTO, ON or OFF")
+endif()
+# Sanitizers report what MPI's own libraries do.
+if(STEPCAST_MPI STREQUAL "OFF" OR STEPCAST_SANITIZE)
+  message(STATUS "MPI: switched off")
+else()
+  set(MPI_CXX_SKIP_MPICXX ON)  # the C interface is enough
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    set(STEPCAST_MPI_FOUND TRUE)
+    message(STATUS "MPI: ${MPI_CXX_VERSION}, ${MPIEXEC_EXECUTABLE}")
+  elseif(STEPCAST_MPI STREQUAL "ON")
+    message(FATAL_ERROR "MPI: not found, and STEPCAST_MPI is ON")
+  else()
+    message(STATUS "MPI: not found; sweeps run on one machine")
+  endif()
+endif()
