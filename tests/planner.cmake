@@ -1,6 +1,6 @@
 # The planner: grids, sweeps, searches.
 stepcast_test(planner unit/grid_test.cpp unit/search_test.cpp LINK stepcast_planner)
-stepcast_test(tune unit/tune_test.cpp unit/paste_test.cpp LINK stepcast_cli)
+stepcast_test(tune unit/tune_test.cpp unit/paste_test.cpp property/tune_brute_force_test.cpp LINK stepcast_cli)
 stepcast_test(sweep unit/sweep_test.cpp unit/sweep_ranks_test.cpp LINK stepcast_cli LABELS threads)
 stepcast_test(explain unit/explain_test.cpp LINK stepcast_cli)
 stepcast_test(sweep_cli golden/sweep_test.cpp golden/tune_cli_test.cpp golden/import_test.cpp golden/questions_cli_test.cpp golden/sweep_mpi_test.cpp LINK nlohmann_json::nlohmann_json)

@@ -31,8 +31,18 @@ void import_torchtitan(Settings& settings, Draft& draft);
 void import_deepspeed(Settings& settings, Draft& draft);
 void import_llm_foundry(Settings& settings, Draft& draft);
 void import_torchtune(Settings& settings, Draft& draft);
+void import_lingua(Settings& settings, Draft& draft);
+void import_kempner_forge(Settings& settings, Draft& draft);
+void import_fms_fsdp(Settings& settings, Draft& draft);
+void import_llama_cookbook(Settings& settings, Draft& draft);
+void import_aws_fsdp(Settings& settings, Draft& draft);
 
 /// A model of the draft by a name that frameworks use and the built-in model that it means; refused, with a hint, where there is none.
 void set_model(Settings& settings, const char* key, const std::string& name, Draft& draft);
+
+/// A model of the draft from the sizes below `model`, in Meta's terms; without all that are needed --model is.
+void set_llama_sizes(Settings& settings, Draft& draft);
+
+inline constexpr std::int64_t kMaxLoaderWorkers = 1024, kMaxLoaderPrefetch = 1024;  // as sections.hpp has them
 
 }  // namespace stepcast::scenarios

@@ -45,6 +45,11 @@ const std::vector<Format>& formats() {
       {"accelerate", "yaml", {"distributed_type"}, import_accelerate},
       {"llm-foundry", "yaml", {"device_train_microbatch_size", "global_train_batch_size", "device_train_grad_accum"}, import_llm_foundry},
       {"torchtune", "yaml", {"custom_sharded_layers", "enable_activation_checkpointing", "checkpointer"}, import_torchtune},
+      {"kempner-forge", "toml", {"train", "distributed"}, import_kempner_forge},
+      {"lingua", "yaml", {"grad_acc_steps"}, import_lingua},
+      {"llama-cookbook", "yaml", {"batch_size_training", "context_length"}, import_llama_cookbook},
+      {"fms-fsdp", "yaml", {"low_cpu_fsdp", "selective_checkpointing", "use_torch_compile"}, import_fms_fsdp},
+      {"aws-fsdp", "yaml", {"hidden_width", "max_context_width"}, import_aws_fsdp},
   };
   return kFormats;
 }
@@ -67,7 +72,8 @@ const Format& format_of(const Json& json, const std::string& ending, const std::
     if (ending == format.ending && told) return format;
   }
   throw InputError(printable(path, 400), "", "is no configuration that is known",
-                   "known: config.json of Hugging Face, accelerate, torchtitan, DeepSpeed, llm-foundry, torchtune");
+                   "known: config.json of Hugging Face, accelerate, torchtitan, DeepSpeed, llm-foundry, torchtune, KempnerForge, Lingua, flags of "
+                   "llama-cookbook, fms-fsdp and AWS's FSDP sample");
 }
 
 /// "dgx-a100-4", or a profile's own name, of which the files say how many there are.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hw_models/input_error.hpp"
+#include "program/model.hpp"
 #include "scenarios/import/import.hpp"
 #include "support/source_dir.hpp"
 
@@ -162,7 +163,7 @@ TEST_CASE("what is not known is refused with the nearest key; wrong types and va
   CHECK(has(refusal("a.yaml", "distributed_type: FSDP\nmixed_precison: bf16\n"), "a.yaml: mixed_precison: is not known; did you mean mixed_precision?"));
   CHECK(has(refusal("a.yaml", "distributed_type: FSDP\nnum_machines: two\n"), "num_machines: expected a number"));
   CHECK(has(refusal("d.json", R"({"zero_optimization": {"stage": 4}})"), "zero_optimization.stage: must be from 0 to 3"));
-  CHECK(has(refusal("x.yaml", "batch_size_training: 4\n"), "no configuration that is known"));
+  CHECK(has(refusal("x.yaml", "batch_size: 4\n"), "no configuration that is known"));
   CHECK(has(refusal("x.ini", "a=1"), "neither .json"));
   CHECK(has(refusal("d.json", R"({"zero_optimization": {"stage": 3}})", ""), "don't say which model"));
   CHECK(has(refusal("d.json", R"({"zero_optimization": {"stage": 3}})", "llama-2-7b", "no-such"), "no-such"));
@@ -180,6 +181,94 @@ TEST_CASE("a config.json beside a training file gives the model") {
   CHECK(s.policy.framework == Framework::zero2);
 }
 
+TEST_CASE("KempnerForge: sizes in Meta's terms, everything in bf16, loader") {
+  const std::string text = R"([model]
+dim = 4096
+n_layers = 32
+n_heads = 32
+n_kv_heads = 8
+vocab_size = 128256
+ffn_dim_multiplier = 1.3
+[train]
+batch_size = 4
+seq_len = 4096
+grad_accum_steps = 4
+compile_model = true
+activation_checkpointing = "full"
+[optimizer]
+fused = true
+[data]
+num_workers = 4
+[distributed]
+dp_replicate = 2
+dp_shard = 16
+tp = 1
+)";
+  const Scenario s = imported("k.toml", text, "");
+  CHECK(program::parameters(s.model) == 8030261248);  // Llama-3-8B: 14,336 is 1.3 x 2/3 x 4 x 4096 in whole multiples of 256
+  CHECK(s.model.ffn == 14336);
+  CHECK(s.policy.framework == Framework::fsdp2);
+  CHECK(s.policy.sharding == Sharding::hybrid_shard);
+  CHECK(s.policy.shard_group_size == 16);
+  CHECK(s.precision.master == hw::Dtype::bf16);
+  CHECK(s.batch.grad_accum == 4);
+  CHECK(s.kernels.set == program::KernelSet::pytorch_compile);
+  CHECK(s.recompute.mode == RecomputeMode::full);
+  CHECK(s.loader.workers == 4);
+  CHECK(has(refusal("k.toml", "[train]\nbatch_size = 1\n[distributed]\ntp = 4\n"), "distributed.tp"));
+  CHECK(has(refusal("k.toml", "[train]\nbatch_sise = 1\n"), "batch_size"));
+}
+
+TEST_CASE("Lingua: sharded or not, selective recomputation, a model without vocabulary") {
+  const std::string text = R"(grad_acc_steps: 2
+optim: {lr: 1.0e-3, clip: 1.0}
+distributed: {fsdp_type: full_shard, compile: true, model_dtype: bf16, selective_activation_checkpointing: true, tp_size: 1}
+model: {dim: 4096, n_layers: 32, n_heads: 32, ffn_dim_multiplier: 1.0, multiple_of: 256}
+data: {batch_size: 2, seq_len: 2048, load_async: true}
+)";
+  const Scenario s = imported("l.yaml", text);
+  CHECK(s.policy.framework == Framework::fsdp2);
+  CHECK(s.recompute.ops == program::RecomputeOps::all_but_matmul);
+  CHECK(s.batch.grad_accum == 2);
+  CHECK(s.batch.seq_len == 2048);
+  CHECK(s.precision.param == hw::Dtype::bf16);
+  CHECK(has(refusal("l.yaml", text, ""), "don't say which model"));
+  CHECK(ignores(import_configs({{"l.yaml", text}}, "llama-2-7b", "dgx-a100-4"), "model"));
+  const Scenario whole =
+      imported("l.yaml", "grad_acc_steps: 1\ndistributed: {fsdp_type: no_shard}\nmodel: {dim: 4096, n_layers: 32, n_heads: 32, vocab_size: 32000}\n", "");
+  CHECK(whole.policy.framework == Framework::ddp);
+  CHECK(program::parameters(whole.model) == 6738415616);  // Llama-2-7B
+}
+
+TEST_CASE("flags of fms-fsdp, llama-cookbook and AWS's sample") {
+  const Scenario fms = imported(
+      "f.yaml",
+      "sharding_strategy: hsdp\nbatch_size: 2\nseq_length: 4096\nfsdp_activation_checkpointing: true\nselective_checkpointing: 1/3\nuse_torch_compile: true\n");
+  CHECK(fms.policy.sharding == Sharding::hybrid_shard);
+  CHECK(fms.policy.use_orig_params);
+  CHECK(fms.recompute.mode == RecomputeMode::every_k);
+  CHECK(fms.recompute.every == 3);
+  CHECK(imported("f.yaml", "low_cpu_fsdp: false\nfsdp_activation_checkpointing: true\nselective_checkpointing: 1\n").recompute.mode == RecomputeMode::full);
+  CHECK(has(refusal("f.yaml", "low_cpu_fsdp: false\nfsdp_activation_checkpointing: true\nselective_checkpointing: 2/3\n"), "1/2 to 1/9"));
+  const Scenario cookbook = imported(
+      "c.yaml", "batch_size_training: 4\nhsdp: true\nsharding_group_size: 8\npure_bf16: true\nfsdp_activation_checkpointing: false\ngradient_clipping: true\n");
+  CHECK(cookbook.policy.framework == Framework::fsdp1);
+  CHECK(cookbook.policy.sharding == Sharding::hybrid_shard);
+  CHECK(cookbook.policy.shard_group_size == 8);
+  CHECK(cookbook.precision.master == hw::Dtype::bf16);
+  CHECK(cookbook.recompute.mode == RecomputeMode::none);
+  CHECK(cookbook.optimizer.clip_grad_norm);
+  CHECK(has(refusal("c.yaml", "batch_size_training: 4\noptimizer: anyprecision\n"), "anyprecision"));
+  const std::string aws =
+      "hidden_width: 4096\nintermediate_size: 11008\nnum_layers: 32\nnum_heads: 32\nvocab_size: 32000\nmax_context_width: 4096\ntrain_batch_size: "
+      "1\nactivation_checkpointing: 1\n";
+  const Scenario sample = imported("a.yaml", aws, "");
+  CHECK(program::parameters(sample.model) == 6738415616);
+  CHECK(sample.recompute.mode == RecomputeMode::full);
+  CHECK(has(refusal("a.yaml", aws + "offload_activations: 1\n"), "not supported yet"));
+  CHECK(has(refusal("a.yaml", "hidden_width: 4096\n"), "activation_checkpointing"));
+}
+
 TEST_CASE("configurations found in the wild are read, or refused for what is not supported") {
   namespace fs = std::filesystem;
   const fs::path folder = test::source_dir() + "/../shared/configs/train";
@@ -189,13 +278,14 @@ TEST_CASE("configurations found in the wild are read, or refused for what is not
   }
   for (const char* name :
        {"accelerate_fsdp.yaml", "deepspeed_zero1_accum32.json", "deepspeed_zero3_flagperf.json", "deepspeed_zero3_minimal.json",
-        "deepspeed_zero3_no_overlap.json", "llm_foundry_mpt-7b.yaml", "torchtitan_llama3_8b.toml", "torchtune_llama3_8B_full.yaml", "yafsdp_accelerate.yaml"}) {
+        "deepspeed_zero3_no_overlap.json", "fms_fsdp_7b_flags.yaml", "kempnerforge_7b_32gpu_fsdp.toml", "lingua_llama_7B.yaml", "llama_cookbook_defaults.yaml",
+        "llm_foundry_mpt-7b.yaml", "torchtitan_llama3_8b.toml", "torchtune_llama3_8B_full.yaml", "yafsdp_accelerate.yaml"}) {
     CAPTURE(name);
-    const bool own = std::string(name).find("llm_foundry") == 0 || std::string(name).find("torch") == 0;
+    const bool own = std::string(name).find("llm_foundry") == 0 || std::string(name).find("torch") == 0 || std::string(name).find("kempner") == 0;
     const auto configs = import_configs(scenarios::read_configs({(folder / name).string()}), own ? "" : "llama-2-7b", "dgx-a100-4");
     CHECK_NOTHROW(scenarios::read_scenario_text(configs.document.dump(), name));
   }
-  for (const char* name : {"accelerate_fsdp2_tp_hsdp.yaml", "torchtitan_llama3_70b.toml"}) {
+  for (const char* name : {"accelerate_fsdp2_tp_hsdp.yaml", "aws_fsdp_llama2_7b_flags.yaml", "torchtitan_llama3_70b.toml"}) {
     CAPTURE(name);
     try {
       import_configs(scenarios::read_configs({(folder / name).string()}), "llama-3-70b", "dgx-h100-8");
