@@ -12,8 +12,17 @@ namespace stepcast::calibration {
 namespace {
 
 // How machine and links are built, and line rates: kernels' and collectives' efficiencies stand against them, so that both can't be fitted.
-constexpr std::array<std::string_view, 10> kBuild{
-    "gpus", "nics", "nic_rate", "nvlink_rate", "nvlink_reach", "oversubscription", "pcie_rate", "peer_access", "gpus_per_host_bridge", "processors"};
+constexpr std::array<std::string_view, 11> kBuild{"gpus",
+                                                  "nics",
+                                                  "nic_rate",
+                                                  "nvlink_rate",
+                                                  "nvlink_reach",
+                                                  "oversubscription",
+                                                  "pcie_rate",
+                                                  "peer_access",
+                                                  "gpus_per_host_bridge",
+                                                  "processors",
+                                                  "host_memory_rate"};
 constexpr std::array<std::string_view, 3> kFacts{"device_memory", "memory_outside_pool", "dram_bandwidth"};
 
 constexpr double kHostClockWidth = 0.7;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "cli/command.hpp"
@@ -26,6 +27,8 @@ struct Options {
   unsigned threads = 0;  // 0: as many as the machine has
   std::int64_t interval = 0, calibrate_rows = 0;
   std::optional<std::uint64_t> split, seed;
+  std::vector<std::uint64_t> halves;  // seeds
+  bool leave_source_out = false;
   std::string scenarios, device = "host", measurements;  // the closed loop
   std::vector<std::string> sets;
   LoopOptions loop;
@@ -55,6 +58,14 @@ void name_ignored(const std::vector<std::string>& columns) {
   if (!list.empty()) std::fprintf(stderr, "stepcast: columns that are not known and not used: %s\n", list.c_str());
 }
 
+std::vector<Fold> folds_of(const Options& options, const Judgement& judgement) {
+  std::vector<Fold> folds = options.leave_source_out ? folds_by_source(judgement) : std::vector<Fold>{};
+  for (const std::uint64_t seed : std::set<std::uint64_t>(options.halves.begin(), options.halves.end())) folds.push_back(half(judgement, seed));
+  std::erase_if(folds, [](const Fold& fold) { return fold.fitted.empty(); });
+  if (folds.empty()) throw InputError(options.table, "", "no rows are left to fit", "leave --source out, or choose rows of several sources");
+  return folds;
+}
+
 Exit validate(const Options& options) {
   if (options.table.empty()) throw InputError("command line", "", "nothing to validate", "name a table of runs, or a folder with --scenarios");
   if (options.seed && options.interval == 0 && options.calibrate_rows == 0)
@@ -78,6 +89,11 @@ Exit validate(const Options& options) {
     calibrated = recalibrate(runs, judgement, sources, {options.calibrate_rows, options.split.value_or(options.seed.value_or(0))}, threads);
     json["calibrated"] = to_json(*calibrated);
   }
+  std::optional<HoldOut> held_out;
+  if (options.leave_source_out || !options.halves.empty()) {
+    held_out = hold_out(runs, judgement, sources, folds_of(options, judgement), threads);
+    json["held_out"] = to_json(*held_out);
+  }
   if (folder) {
     folder->stage("report.json", json.dump(2) + "\n");
     folder->stage("report.html", to_html(judgement, std::filesystem::path(options.table).filename().string()));
@@ -85,7 +101,8 @@ Exit validate(const Options& options) {
     folder->publish();
   }
   if (csv) csv->write(to_csv(judgement));
-  print(options.output.json ? json.dump(2) + "\n" : to_text(judgement) + (calibrated ? "\n" + to_text(*calibrated) : ""));
+  print(options.output.json ? json.dump(2) + "\n"
+                            : to_text(judgement) + (calibrated ? "\n" + to_text(*calibrated) : "") + (held_out ? "\n" + to_text(*held_out) : ""));
   return Exit::ok;
 }
 
@@ -162,8 +179,16 @@ void add_validate(CLI::App& app, Action& action) {
           ->type_name("N")
           ->check(CLI::Range(1, 1000));
   command->add_option("--split", options->split, "The same with a random half of each source's rows, by this seed")->type_name("SEED")->excludes(rows);
+  CLI::Option* halves = command
+                            ->add_option("--halves", options->halves,
+                                         "Fit the machines' common parameters to a random half of all rows and judge the other; once for each of these seeds")
+                            ->type_name("SEED[,SEED...]")
+                            ->delimiter(',');
+  command->add_flag("--leave-source-out", options->leave_source_out, "The same with each source in turn: fitted to all others, judged on its own rows")
+      ->excludes(halves);
   command->add_option("--seed", options->seed, "Of --interval's draws and of --calibrate-rows' choice")->type_name("SEED");
-  for (const char* name : {"--tier", "--source", "--gpu", "--id", "--threads", "--interval", "--calibrate-rows", "--split", "--seed"})
+  for (const char* name :
+       {"--tier", "--source", "--gpu", "--id", "--threads", "--interval", "--calibrate-rows", "--split", "--halves", "--leave-source-out", "--seed"})
     command->get_option(name)->excludes(scenarios);
   options->output.add_json(*command);
   command

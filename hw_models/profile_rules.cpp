@@ -153,6 +153,7 @@ constexpr auto kNodeRules = std::to_array<ConstantRule>({
     time("host_zero_post_module"),
     time("host_zero_backward_epilogue"),
     time("host_zero_step"),
+    byte_rate("host_memory_rate", false),
     time("host_cpu_adam"),
     time("host_cpu_adam_by_tensor"),
     time("host_cpu_pass"),

@@ -21,11 +21,19 @@ std::string_view peak_key(Dtype dtype) {
   return "peak_bf16";
 }
 
+/// The constant, or the end of the list. fp16 and bf16 run at one rate where there are units for both.
+auto find_peak(const Profile& gpu, Dtype dtype) {
+  auto found = gpu.constants.find(peak_key(dtype));
+  if (found == gpu.constants.end() && dtype == Dtype::fp16) found = gpu.constants.find("peak_bf16");
+  return found;
+}
+
 }  // namespace
 
+bool has_peak(const Profile& gpu, Dtype dtype) { return find_peak(gpu, dtype) != gpu.constants.end(); }
+
 FlopsPerSecond peak_rate(const Profile& gpu, Dtype dtype) {
-  auto found = gpu.constants.find(peak_key(dtype));
-  if (found == gpu.constants.end() && dtype == Dtype::fp16) found = gpu.constants.find("peak_bf16");  // both run at one rate where there are units for both
+  const auto found = find_peak(gpu, dtype);
   if (found == gpu.constants.end())
     throw InputError("hardware", gpu.name, std::string("no matrix units for ") + name(dtype),
                      gpu.constants.contains("peak_bf16") ? "choose bf16 or another GPU" : "choose fp16 or another GPU");

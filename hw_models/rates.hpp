@@ -7,6 +7,9 @@
 
 namespace stepcast::hw {
 
+/// Whether the GPU has matrix units for operands of `dtype`.
+bool has_peak(const Profile& gpu, Dtype dtype);
+
 /// Dense peak of matrix products on operands of `dtype`. Throws InputError where the GPU has no such units (fp8 before Ada and Hopper, bf16 before Ampere).
 FlopsPerSecond peak_rate(const Profile& gpu, Dtype dtype);
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "hw_models/profiles.hpp"
+#include "hw_models/rates.hpp"
 #include "program/validate.hpp"
 #include "scenarios/judge.hpp"
 #include "scenarios/limits.hpp"
@@ -42,6 +44,22 @@ void validate(const Allocator& allocator, const Judge& judge) {
   const auto divisions = allocator.roundup_power2_divisions;
   judge.require((divisions & (divisions - 1)) == 0, "/allocator/roundup_power2_divisions", fmt::format("{} is not a power of two", divisions));
   judge.require(allocator.garbage_collection_threshold < 1, "/allocator/garbage_collection_threshold", "must be below 1");
+  judge.require(allocator.garbage_collection_threshold == 0 || allocator.memory_fraction.has_value(), "/allocator/garbage_collection_threshold",
+                "has no effect without memory_fraction: PyTorch collects garbage only in a process with a limit of its own",
+                "set /allocator/memory_fraction, or leave it out");
+}
+
+/// A card without units for the chosen types, of which the price of the first product would tell later and without a pointer.
+void validate_units(const Scenario& scenario, const Judge& judge) {
+  if (scenario.fixed_costs) return;
+  const program::Precision& precision = scenario.precision;
+  const hw::Profile gpu = hw::gpu_profile(scenario.cluster.gpu);
+  const hw::Dtype product = program::in_fp8(precision) ? hw::Dtype::fp8 : program::peak_type(precision);
+  const char* key = precision.matmul == program::Matmul::param ? "/precision/param" : "/precision/matmul";
+  judge.require(hw::has_peak(gpu, product), key, fmt::format("{} has no matrix units for {}", gpu.name, hw::name(product)),
+                hw::has_peak(gpu, hw::Dtype::bf16) ? "choose bf16 or another GPU" : "choose fp16 or another GPU");
+  judge.require(hw::has_peak(gpu, precision.param), "/precision/param", fmt::format("{} has no matrix units for {}", gpu.name, hw::name(precision.param)),
+                "choose fp16 or another GPU");
 }
 
 void validate(const Run& run, std::int32_t ranks, const Judge& judge) {
@@ -62,6 +80,7 @@ void validate(const Scenario& scenario, const Reader::Origin& origin) {
   judge.require(scenario.policy.blocks_per_unit <= scenario.model.layers, "/policy/blocks_per_unit",
                 fmt::format("is above layers = {}", scenario.model.layers));
   if (const auto broken = program::broken_rule(step_spec(scenario))) judge.require(false, broken->key, broken->what, broken->hint);
+  validate_units(scenario, judge);
   validate(scenario.allocator, judge);
   validate(scenario.run, ranks(scenario), judge);
   validate_variation(scenario, judge);

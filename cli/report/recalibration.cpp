@@ -1,4 +1,4 @@
-// What calibrating on rows bought, as text and JSON. See validate.hpp.
+// What calibrating on rows bought, of the same source and of others, as text and JSON. See validate.hpp.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -23,14 +23,18 @@ Json summary_json(const ErrorSummary& s) {
   return {{"count", s.count}, {"median", s.median}, {"mean", s.mean}, {"p90", s.p90}, {"max", s.max}, {"bias", s.bias}};
 }
 
-Json source_json(const SourceFit& fit) {
+Json factors_json(const std::array<FittedFactor, 4>& fitted) {
   Json factors = Json::object();
   for (std::size_t p = 0; p < kFactorNames.size(); ++p) {
-    const FittedFactor& f = fit.factors[p];
+    const FittedFactor& f = fitted[p];
     factors[kFactorNames[p]] = {
         {"value", f.value}, {"spread", f.spread}, {"variance_left", f.variance_left}, {"determined", f.variance_left <= calibration::kUndetermined}};
   }
-  return {{"fitted_rows", fit.fitted}, {"factors", factors}, {"before", summary_json(fit.before)}, {"after", summary_json(fit.after)}};
+  return factors;
+}
+
+Json source_json(const SourceFit& fit) {
+  return {{"fitted_rows", fit.fitted}, {"factors", factors_json(fit.factors)}, {"before", summary_json(fit.before)}, {"after", summary_json(fit.after)}};
 }
 
 }  // namespace
@@ -52,6 +56,24 @@ nlohmann::ordered_json to_json(const Recalibration& r) {
   Json sources = Json::object();
   for (const SourceFit& fit : r.sources) sources[fit.source] = source_json(fit);
   return {{"before", summary_json(r.before)}, {"after", summary_json(r.after)}, {"by_source", sources}, {"too_few_rows", r.too_few}};
+}
+
+std::string to_text(const HoldOut& held) {
+  Table table({"held out", "fitted", "judged", "as shipped", "fitted to the others", "clock", "network", "latency", "host"});
+  for (const HeldOut& h : held.folds)
+    table.add({h.fold.name, std::to_string(h.fold.fitted.size()), std::to_string(h.after.count), sizes(h.before), sizes(h.after), factor(h.factors[0]),
+               factor(h.factors[1]), factor(h.factors[2]), factor(h.factors[3])});
+  table.add({"all", "", std::to_string(held.after.count), sizes(held.before), sizes(held.after), "", "", "", ""});
+  return table.render() +
+         "  errors in %: median / mean / p90 of the rows held out; factors common to all machines, on their profiles' values, -: not determined\n";
+}
+
+nlohmann::ordered_json to_json(const HoldOut& held) {
+  Json folds = Json::object();
+  for (const HeldOut& h : held.folds)
+    folds[h.fold.name] = {
+        {"fitted", h.fold.fitted.size()}, {"factors", factors_json(h.factors)}, {"before", summary_json(h.before)}, {"after", summary_json(h.after)}};
+  return {{"before", summary_json(held.before)}, {"after", summary_json(held.after)}, {"folds", folds}};
 }
 
 }  // namespace stepcast::cli

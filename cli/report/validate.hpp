@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "cli/validate/hold_out.hpp"
 #include "cli/validate/judge.hpp"
 #include "cli/validate/recalibrate.hpp"
 
@@ -15,6 +16,9 @@ nlohmann::ordered_json to_json(const Judgement& judgement);
 /// By source: errors as shipped and after the fit, and the factors that the rows determine.
 std::string to_text(const Recalibration& recalibration);
 nlohmann::ordered_json to_json(const Recalibration& recalibration);
+/// By fold: errors of the rows held out, as shipped and with the factors fitted to the others.
+std::string to_text(const HoldOut& held_out);
+nlohmann::ordered_json to_json(const HoldOut& held_out);
 /// One line a row.
 std::string to_csv(const Judgement& judgement);
 /// A page that needs nothing beside it: measured against forecast as an inline SVG on logarithmic axes, and the text's tables.

@@ -72,6 +72,11 @@ TEST_CASE("an interval for each row, and the machine's factors fitted to some ro
   CHECK(fitted["after"]["mean"].get<double>() < fitted["before"]["mean"].get<double>());  // all rows are one run
   CHECK(has(place.run("validate runs.csv --split 1").out, "calibrated on own rows"));
   CHECK(place.run("validate runs.csv --split 1 --calibrate-rows 2").code == 2);
+  const Json halves = Json::parse(place.run("validate runs.csv --halves 1,2 --json").out)["held_out"];
+  CHECK(halves["folds"].size() == 2);
+  CHECK(halves["after"]["count"] == 4);
+  CHECK(has(place.run("validate runs.csv --leave-source-out").err, "no rows are left to fit"));  // there is one source
+  CHECK(place.run("validate runs.csv --leave-source-out --halves 1").code == 2);
 }
 
 TEST_CASE("refused tables are exit code 2 and one line") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "hw_models/cost_model.hpp"
+#include "hw_models/host.hpp"
 #include "hw_models/profiles.hpp"
 #include "support/source_dir.hpp"
 #include "tests/model/csv_table.hpp"
@@ -53,6 +54,12 @@ TEST_CASE("work on the host's processors costs each rank as much as all ranks of
   const CostModel of_eight(gpu_profile(eight.gpu), eight), of_one(gpu_profile(one.gpu), one);
   CHECK(of_eight.host(HostWork::cpu_adam).si() == doctest::Approx(8 * of_one.host(HostWork::cpu_adam).si()));
   CHECK(of_eight.host(HostWork::op_forward) == of_one.host(HostWork::op_forward));
+}
+
+TEST_CASE("work on the host's processors follows the node's memory: 262 us on 256 GB/s are 109 us on 614.4") {
+  CHECK(memory_bound_host_time(Seconds(262e-6), BytesPerSecond(614.4e9)).si() == doctest::Approx(109.17e-6).epsilon(1e-4));
+  CHECK(host_time(node_profile("dgx-h100"), HostWork::cpu_adam).si() == doctest::Approx(109.17e-6).epsilon(1e-4));
+  CHECK(host_time(node_profile("a100-400g"), HostWork::cpu_adam).si() == doctest::Approx(262e-6));  // not stated: that of the prices
 }
 
 TEST_CASE("the form fits the curve of a V100 over PCIe 3") {

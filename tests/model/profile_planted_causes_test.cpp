@@ -77,7 +77,9 @@ TEST_CASE("planted: the loader, the allocator, copies, pauses, launches") {
     planted(where + Sets{"/batch/seq_len=128", "/host/gc_period=310 ms", "/host/gc_pause=300 ms", "/host/gc_synchronised=true"}, {"host_pause"});
   }
   for (const char* threshold : {"0", "0.3"}) {
-    planted(kAlone + Sets{"/allocator/device_memory=24 GiB", std::string("/allocator/garbage_collection_threshold=") + threshold}, {"allocator_call"});
+    planted(
+        kAlone + Sets{"/allocator/device_memory=24 GiB", "/allocator/memory_fraction=1", std::string("/allocator/garbage_collection_threshold=") + threshold},
+        {"allocator_call"});
   }
   for (const char* how : {"/loader/pin_memory=false", "/loader/non_blocking=false"}) {
     planted(kAlone + Sets{"/loader/sample_bytes=1 GiB", "/batch/seq_len=256", how}, {"blocking_copy"});

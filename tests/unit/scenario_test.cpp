@@ -146,6 +146,17 @@ TEST_CASE("fixed-cost scenarios need neither hardware nor a whole model") {
   CHECK(refusal({"/fixed_costs/block_forwards=10 ms"}, kTeaching).find("did you mean \"block_forward\"?") != std::string::npos);
 }
 
+TEST_CASE("what the chosen card or the other settings leave without effect is refused at its key") {
+  CHECK(
+      refusal({"/allocator/garbage_collection_threshold=0.8"}).find("--set: /allocator/garbage_collection_threshold: has no effect without memory_fraction") ==
+      0);
+  CHECK(refusal({"/allocator/garbage_collection_threshold=0.8", "/allocator/memory_fraction=0.9"}) == "(nothing was refused)");
+  CHECK(refusal({"/cluster/gpu=a100-sxm4-80gb", "/precision/matmul=fp8-tensorwise"}) ==
+        "--set: /precision/matmul: a100-sxm4-80gb has no matrix units for fp8; choose bf16 or another GPU");
+  CHECK(refusal({"/cluster/gpu=v100-sxm2-32gb", "/precision/param=bf16"}) ==
+        "--set: /precision/param: v100-sxm2-32gb has no matrix units for bf16; choose fp16 or another GPU");
+}
+
 TEST_CASE("refusals name the place") {
   CHECK(refusal({"/policy/shardin=FULL_SHARD"}) == "--set: /policy/shardin: unknown key; did you mean \"sharding\"?");
   CHECK(refusal({"/polcy/sharding=FULL_SHARD"}) == "--set: /polcy: unknown key; did you mean \"policy\"?");
