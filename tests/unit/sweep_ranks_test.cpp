@@ -117,12 +117,12 @@ TEST_CASE("an error of the first rank's own part ends it, though others still wo
 
 TEST_CASE("ranks that planned otherwise than the first refuse") {
   Wire wire;
-  Thread first(wire, 0, 2), second(wire, 1, 2);
-  first.from_first({1, 2, 3});
+  Thread leader(wire, 0, 2), follower(wire, 1, 2);
+  leader.from_first({1, 2, 3});
   const Grid grid = grid_to(2);
   const SweepPlan plan = cli::make_plan(scenario(), grid, 1);
   SweepStore store;
-  CHECK_THROWS_AS(cli::run_sweep_on(second, {scenario(), grid, plan, 1}, store), InputError);
+  CHECK_THROWS_AS(cli::run_sweep_on(follower, {scenario(), grid, plan, 1}, store), InputError);
 }
 
 TEST_CASE("what launchers say in the environment") {
