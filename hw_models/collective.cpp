@@ -145,6 +145,8 @@ Seconds collective_time(const CollectiveShape& shape, const LinkRates& links) {
   return std::min(bulk, tree ? tree_protocols(shape, wire, links) : ring_protocols(shape, wire, way.rate(), links));
 }
 
+Seconds arrival_skew(const GroupShape& group, Seconds per_node) { return per_node * static_cast<double>(group.nodes - 1); }
+
 CollectivePrice collective_price(const CollectiveShape& shape, const LinkRates& links) {
   CollectivePrice price{.alone = collective_time(shape, links)};
   if (shape.group.ranks() == 1) return price;

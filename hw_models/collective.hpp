@@ -23,6 +23,10 @@ BytesPerSecond tree_bandwidth(const GroupShape& group, const LinkRates& links);
 /// all-reduce pays one latency for all hops inside a node and moves each byte once. The small rate is at most B/2: half of what it sends are flags.
 Seconds collective_time(const CollectiveShape& shape, const LinkRates& links);
 
+/// What a collective over nodes takes in training beyond the benchmarks of NCCL, where all ranks start together and nothing else runs: `per_node` for each node after the first, as the
+/// ring waits for whoever is late. Seen from 16 to 512 GPUs.
+Seconds arrival_skew(const GroupShape& group, Seconds per_node);
+
 /// Time and the shares of NVLink and network that the collective needs to run at full speed.
 CollectivePrice collective_price(const CollectiveShape& shape, const LinkRates& links);
 

@@ -72,7 +72,8 @@ CollectivePrice CostModel::collective(const CollectiveShape& shape) const {
   const double processors = shared_processors(gpu_), ranks = cluster_.gpus_per_node;
   const std::optional<Seconds> measured = measured_time(cluster_.node, shape);
   CollectivePrice price = collective_price(shape, link_rates(cluster_));
-  price.alone = measured ? *measured : price.alone * crowding(ranks, processors);
+  const Seconds skew = arrival_skew(shape.group, Seconds(cluster_.node.at("arrival_skew")));
+  price.alone = measured ? *measured : price.alone * crowding(ranks, processors) + skew;
   if (processors > 0) price = {.alone = price.alone, .processor_share = thread_share(ranks, processors)};
   return price;
 }

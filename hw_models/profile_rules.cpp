@@ -109,6 +109,7 @@ constexpr auto kNodeRules = std::to_array<ConstantRule>({
     byte_rate("tree_rate"),
     {"nvls_efficiency", std::nullopt, 1e-3, 1, false},
     {"nvls_latency", Dimension::time, 0, 100, false},
+    time("arrival_skew"),
     time("small_start"),
     time("small_nvlink_hop"),
     time("small_pcie_hop"),

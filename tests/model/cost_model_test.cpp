@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "hw_models/collective.hpp"
 #include "hw_models/gemm.hpp"
 #include "hw_models/host.hpp"
 #include "hw_models/input_error.hpp"
@@ -23,6 +24,15 @@ CostModel model() {
 KernelShape memory_kernel(std::int64_t bytes) { return {.kind = KernelKind::memory_bound, .read_bytes = bytes / 2, .write_bytes = bytes - bytes / 2}; }
 
 }  // namespace
+
+TEST_CASE("in training, collectives over nodes wait 20 us per further node for whoever is late; inside a node they do not") {
+  const Cluster four = make_cluster("dgx-a100", 4), one = make_cluster("dgx-a100", 1);
+  const CollectiveShape over{.kind = CollectiveKind::all_gather, .bytes = 1 << 30, .group = {8, 4}},
+      inside{.kind = CollectiveKind::all_gather, .bytes = 1 << 30, .group = {8, 1}};
+  CHECK(arrival_skew(over.group, Seconds(20e-6)).si() == doctest::Approx(60e-6));
+  CHECK((CostModel(gpu_profile(four.gpu), four).collective(over).alone - collective_time(over, link_rates(four))).si() == doctest::Approx(60e-6));
+  CHECK(CostModel(gpu_profile(one.gpu), one).collective(inside).alone == collective_time(inside, link_rates(one)));
+}
 
 TEST_CASE("A GEMM is priced by its formula, slowed by NCCL as one, and needs little DRAM") {
   const KernelShape shape{.kind = KernelKind::gemm, .m = 8192, .n = 4096, .k = 4096};
