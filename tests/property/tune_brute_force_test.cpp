@@ -1,4 +1,4 @@
-// The search of `tune` against trying every point of a large space. It takes minutes on many cores and is run by hand: test_tune -tc="*every point*" --no-skip. What came out: docs/tune.md.
+// The search of `tune` against trying every point of a large space. It takes minutes of processor time and is run by hand: test_tune -tc="*every point*" --no-skip. docs/tune.md.
 #include <doctest/doctest.h>
 
 #include <algorithm>
