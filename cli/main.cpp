@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "cli/command.hpp"
+#include "cli/serve/command.hpp"
 
 namespace {
 
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
   stepcast::cli::add_check(app, action);
   stepcast::cli::add_compare(app, action);
   stepcast::cli::add_sweep(app, action);
+  stepcast::cli::add_serve(app, action);
   stepcast::cli::add_tune(app, action);
   stepcast::cli::add_import(app, action);
   stepcast::cli::add_demo(app, action);

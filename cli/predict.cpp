@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/inputs.hpp"
+#include "cli/predict_last_step.hpp"
 #include "cli/report/table.hpp"
 #include "program/build.hpp"
 
@@ -54,6 +55,11 @@ void run(const program::Program& program, const Inputs& inputs, Prediction& pred
   warn(inputs.options, prediction);
 }
 
+/// Steps that are alike are measured by the last one: only that is recorded.
+void record_little(const scenarios::Scenario& scenario, sim::Options& options) {
+  if (!scenarios::steps_vary(scenario) && scenario.run.ranks == scenarios::Ranks::folded) options.record_from_step = scenario.run.steps - 1;
+}
+
 }  // namespace
 
 program::Program program_of(const scenarios::Scenario& scenario) { return program::build_program(scenarios::step_spec(scenario), scenario.run.steps); }
@@ -65,10 +71,19 @@ Prediction predict(const scenarios::Scenario& scenario, std::vector<std::string>
   return prediction;
 }
 
+Prediction predict_last_step(const scenarios::Scenario& scenario, std::vector<std::string> warnings) {
+  Prediction prediction{scenario, program_of(scenario), {}, {}};
+  prediction.report.warnings = std::move(warnings);
+  Inputs inputs = inputs_of(scenario, prediction.program);
+  record_little(scenario, inputs.options);
+  run(prediction.program, inputs, prediction);
+  return prediction;
+}
+
 Report forecast(const scenarios::Scenario& scenario, const program::Program& program, const Hardware* hardware) {
   Prediction prediction{scenario, {}, {}, {}};
   Inputs inputs = inputs_of(scenario, program, hardware);
-  if (!scenarios::steps_vary(scenario) && scenario.run.ranks == scenarios::Ranks::folded) inputs.options.record_from_step = scenario.run.steps - 1;
+  record_little(scenario, inputs.options);
   run(program, inputs, prediction);
   return std::move(prediction.report);
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing to build, or says exactly what that is. Quick when nothing is missing.
 # Usage: scripts/install_deps.sh [build|bench|ci]. Exit code 2: something is missing and can't be installed from here.
-# Node.js and npm make the report page; a build does without them, so that their absence is one line and no failure. STEPCAST_WEB=OFF: they aren't looked for.
+# Node.js and npm make the pages, Boost's headers the server of `stepcast serve`; a build does without them, so that their absence is one line and no failure.
+# STEPCAST_WEB=OFF, STEPCAST_SERVE=OFF: they aren't looked for.
 set -euo pipefail
 
 build_packages=(g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev zlib1g-dev libyaml-cpp-dev libtoml11-dev doctest-dev ccache)
@@ -13,6 +14,7 @@ if [[ ${STEPCAST_WEB:-AUTO} != OFF ]]; then
   # The tests of the page look at it in a browser.
   [[ ${1:-build} != ci ]] || command -v chromium >/dev/null || optional+=(chromium)
 fi
+[[ ${STEPCAST_SERVE:-AUTO} == OFF || -e /usr/include/boost/beast/http.hpp ]] || optional+=(libboost-dev)
 
 case "${1:-build}" in
   build) packages=("${build_packages[@]}") ;;
@@ -51,7 +53,7 @@ if ((EUID != 0)); then
   if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
     as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
   elif ((${#missing[@]} == 0)); then
-    echo "no ${optional[*]}: no report page, or no test of it. As root: apt-get install --no-install-recommends ${optional[*]}" >&2
+    echo "no ${optional[*]}: no report page, no stepcast serve, or no test of them. As root: apt-get install --no-install-recommends ${optional[*]}" >&2
     exit 0
   else
     echo "missing packages, and neither root nor sudo to install them. As root: apt-get install --no-install-recommends ${missing[*]} ${optional[*]}" >&2
@@ -71,4 +73,4 @@ install "${missing[@]}" || {
   echo "apt-get could not install: ${missing[*]}" >&2
   exit 2
 }
-install "${optional[@]}" || echo "apt-get could not install ${optional[*]}: no report page, or no test of it" >&2
+install "${optional[@]}" || echo "apt-get could not install ${optional[*]}: no report page, no stepcast serve, or no test of them" >&2

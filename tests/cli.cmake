@@ -8,4 +8,11 @@ stepcast_test(train_cli golden/train_cli_test.cpp golden/closed_loop_test.cpp LI
 target_compile_definitions(test_train_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>")
 add_dependencies(test_train_cli stepcast)
 
+# The page that follows its sliders: what is answered, without sockets, then the command over one.
+stepcast_test(serve unit/serve_test.cpp LINK stepcast_cli)
+stepcast_test(serve_cli golden/serve_test.cpp LINK nlohmann_json::nlohmann_json Threads::Threads)
+target_compile_definitions(test_serve_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>")
+add_dependencies(test_serve_cli stepcast)
+stepcast_fuzzer(serve_request fuzz/serve_request.cpp LINK stepcast_cli)
+
 stepcast_test(page unit/page_test.cpp unit/page_timeline_test.cpp unit/sweep_page_test.cpp unit/diagnose_page_test.cpp unit/compare_page_test.cpp LINK stepcast_cli)

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/output_folder.hpp"
+#include "cli/page/template.hpp"
 #include "hw_models/embedded.hpp"
 
 namespace stepcast::cli {
@@ -33,13 +34,17 @@ std::string script_json(const Json& json) {
 
 bool has_page() { return !web_files().empty(); }
 
-std::string html_of(const Page& page) {
+std::string filled(std::string_view name, const Json& data) {
   static constexpr std::string_view kPlace = "%DATA%";
-  if (!has_page()) return {};
-  const std::string_view html = web_files().front().text;
-  const std::size_t place = html.find(kPlace);
-  return std::string(html.substr(0, place)) + script_json(to_json(page)) + std::string(html.substr(place + kPlace.size()));
+  for (const EmbeddedFile& file : web_files()) {
+    if (file.name != name) continue;
+    const std::size_t place = file.text.find(kPlace);
+    return std::string(file.text.substr(0, place)) + script_json(data) + std::string(file.text.substr(place + kPlace.size()));
+  }
+  return {};
 }
+
+std::string html_of(const Page& page) { return filled(kReportTemplate, to_json(page)); }
 
 void stage_page(const Page& page, OutputFolder& folder) {
   const std::string html = html_of(page);

@@ -64,15 +64,19 @@ Json collectives_section(const Report& r) {
   return json;
 }
 
+Json owners_section(const std::string& title, const std::string& text, const std::vector<OwnerRow>& owners) {
+  Json json = section("bars", title, text);
+  json["unit"] = "B";
+  json["bars"] = Json::array();
+  for (const OwnerRow& row : owners) json["bars"].push_back({{"name", row.owner}, {"value", row.bytes}, {"note", ""}});
+  return json;
+}
+
 void add_out_of_memory(const Report& r, Page& page) {
   const OutOfMemoryRow& o = r.out_of_memory;
-  Json held =
-      section("bars", "What held the memory",
-              fmt::format("{} asked for {} when {} of {} were reserved.", o.buffer, size(o.requested_bytes), size(o.reserved_bytes), size(o.limit_bytes)));
-  held["unit"] = "B";
-  held["bars"] = Json::array();
-  for (const OwnerRow& row : o.by_owner) held["bars"].push_back({{"name", row.owner}, {"value", row.bytes}, {"note", ""}});
-  page.sections.push_back(std::move(held));
+  const std::string text =
+      fmt::format("{} asked for {} when {} of {} were reserved.", o.buffer, size(o.requested_bytes), size(o.reserved_bytes), size(o.limit_bytes));
+  page.sections.push_back(owners_section("What held the memory", text, o.by_owner));
   if (o.remedies.empty()) return;
   Json table = section("table", "What would fit", "Changes that were simulated, nearest first.");
   table["columns"] = {"change", "outcome", "step time", "tokens/s/GPU", "headroom"};
@@ -145,6 +149,22 @@ Json constants_section(const scenarios::Scenario& scenario) {
   json["columns"] = {"profile", "constant", "value", "kind", "source"};
   json["rows"] = std::move(rows);
   return json;
+}
+
+Page live_page(const Prediction& prediction) {
+  constexpr std::int64_t kParts = 1000;  // about a pixel each
+  const Report& r = prediction.report;
+  Page page{"serve", r.scenario.name.empty() ? r.scenario.model : r.scenario.name, headline(r.scenario), tiles_of(r), r.warnings, {}};
+  for (const std::string& wait : r.deadlock) page.notices.push_back(wait);
+  if (r.outcome == "out_of_memory") add_out_of_memory(r, page);
+  if (r.outcome != "ok") return page;
+  if (r.has_peak && prediction.result.step_end.size() > 1) page.sections.push_back(waterfall_section(prediction));
+  page.sections.push_back(timeline_section(prediction, kParts));
+  if (r.memory.empty()) return page;
+  const std::string text =
+      fmt::format("{} allocated and {} reserved at most, of {}.", size(r.peak_allocated_bytes), size(r.peak_reserved_bytes), size(r.memory_limit_bytes));
+  page.sections.push_back(owners_section("Memory at the peak", text, r.memory));
+  return page;
 }
 
 Page page_of(const Prediction& prediction, const std::vector<Report>& stages) {

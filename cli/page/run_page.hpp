@@ -5,12 +5,16 @@
 #include <vector>
 
 #include "cli/page/page.hpp"
+#include "cli/page/timeline.hpp"
 #include "cli/predict.hpp"
 
 namespace stepcast::cli {
 
 /// `stages`: the reports on the way to this one, for a chart of how far each gets; empty for a run by itself.
 Page page_of(const Prediction& prediction, const std::vector<Report>& stages = {});
+
+/// What changes with a setting, as data small enough to be drawn at once: figures, waterfall, timeline of the last step, memory at the peak; or what held the memory.
+Page live_page(const Prediction& prediction);
 
 /// A device's memory through the recorded steps: at most kCurvePoints samples, of equal stretches of time each its highest, and by owner what makes it up.
 struct MemoryCurve {
@@ -25,7 +29,7 @@ nlohmann::ordered_json progression_section(const std::vector<Report>& stages);
 /// Of the last step, whose losses add up to it (report/explain.hpp).
 nlohmann::ordered_json waterfall_section(const Prediction& prediction);
 /// Host, compute, idle time by cause and the other streams of the last step.
-nlohmann::ordered_json timeline_section(const Prediction& prediction);
+nlohmann::ordered_json timeline_section(const Prediction& prediction, std::int64_t parts = Timeline::kFineParts);
 nlohmann::ordered_json memory_section(const Prediction& prediction);
 /// Every constant of the profiles in use with its kind and source.
 nlohmann::ordered_json constants_section(const scenarios::Scenario& scenario);

@@ -99,12 +99,12 @@ std::string memory_text(const Report& r) {
 
 }  // namespace
 
-Json timeline_section(const Prediction& prediction) {
+Json timeline_section(const Prediction& prediction, std::int64_t parts) {
   const Trace& trace = prediction.result.trace;
   const int step = static_cast<int>(trace.steps.size()) - 1;
   const trace::Breakdown breakdown = trace::break_down(trace, trace.ranks.front(), step);
   Json json = section("timeline", "Timeline of the last step", gaps_text(breakdown));
-  Timeline timeline(ns(breakdown.begin), ns(breakdown.end) - ns(breakdown.begin));
+  Timeline timeline(ns(breakdown.begin), ns(breakdown.end) - ns(breakdown.begin), parts);
   add_host(trace, timeline);
   if (timeline.lane_is_empty()) timeline.drop_lane();
   add_stream(trace, 0, timeline);

@@ -75,7 +75,7 @@ void Timeline::write(Json& section) const {
     Json items = Json::array();
     for (std::vector<LaneSpan> spans : lane.layers) {
       std::stable_sort(spans.begin(), spans.end(), [](const LaneSpan& a, const LaneSpan& b) { return a.begin < b.begin; });
-      for (const JoinedSpan& span : joined(spans, length_ / kFineParts))
+      for (const JoinedSpan& span : joined(spans, length_ / parts_))
         items.push_back({span.begin, span.end - span.begin, span.kind, span.name, span.count, span.busy});
     }
     section["lanes"].push_back({{"name", lane.name}, {"items", std::move(items)}});

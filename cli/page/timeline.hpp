@@ -30,8 +30,8 @@ class Timeline {
  public:
   static constexpr std::int64_t kFineParts = 3000;  // of the timeline: what is shorter than one such part may be joined
 
-  /// Of [begin, begin + length); spans are given in the same clock.
-  Timeline(std::int64_t begin, std::int64_t length) : begin_(begin), length_(length) {}
+  /// Of [begin, begin + length), seen as so many parts; spans are given in the same clock.
+  Timeline(std::int64_t begin, std::int64_t length, std::int64_t parts = kFineParts) : begin_(begin), length_(length), parts_(parts) {}
 
   /// Opens a lane; spans go to the last one. `layer`s of a lane are drawn over each other and joined by themselves.
   void open_lane(const std::string& name) { lanes_.push_back({name, {}}); }
@@ -58,7 +58,7 @@ class Timeline {
     std::map<std::string, std::uint32_t> numbers_;
   };
 
-  std::int64_t begin_, length_;
+  std::int64_t begin_, length_, parts_;
   Texts kinds_, names_;
   std::vector<Lane> lanes_;
 };

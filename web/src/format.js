@@ -1,5 +1,8 @@
 // Figures as people read them. Tests: web/tests/format.test.mjs.
-const digits = (value, n) => Number(value.toPrecision(n)).toLocaleString("en-US", { maximumSignificantDigits: n });
+// toLocaleString makes such an object at each call, which takes longer than all the rest of a page.
+const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const SIGNIFICANT = new Map([4, 5].map((n) => [n, new Intl.NumberFormat("en-US", { maximumSignificantDigits: n })]));
+const digits = (value, n) => SIGNIFICANT.get(n).format(Number(value.toPrecision(n)));
 
 export function time(seconds) {
   const size = Math.abs(seconds);
@@ -15,7 +18,7 @@ export function bytes(value) {
 }
 
 export const percent = (share) => `${(100 * share).toFixed(1)} %`;
-export const count = (value) => Math.round(value).toLocaleString("en-US");
+export const count = (value) => WHOLE.format(Math.round(value));
 
 /// A figure with its unit: s, B, share (0 to 1), ratio, or none.
 export function figure(value, unit) {

@@ -95,7 +95,8 @@ export function draw(section, width, state, redraw) {
   // Redrawn controls keep the focus, and the middle of what was seen stays in the middle.
   const middle = state.middle ?? 0.5;
   region.addEventListener("scroll", () => (state.middle = (region.scrollLeft + region.clientWidth / 2) / region.scrollWidth));
-  requestAnimationFrame(() => {
+  const scrolls = state.zoom > 1 || state.focus; // what is seen whole needs no layout to be put in its place
+  if (scrolls) requestAnimationFrame(() => {
     region.scrollLeft = middle * region.scrollWidth - region.clientWidth / 2;
     if (state.focus) bar.querySelector(`[data-zoom=${state.focus}]`).focus();
     state.focus = null;
