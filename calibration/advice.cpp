@@ -14,8 +14,6 @@ namespace {
 using Eigen::Index;
 using Eigen::VectorXd;
 
-constexpr double kUsualNoise = 0.05;
-
 void add_products(std::vector<Measurement>& list) {
   const auto add = [&](std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
     Measurement row;

@@ -24,7 +24,7 @@ using Eigen::VectorXd;
 using Rows = std::vector<const Measurement*>;
 
 constexpr double kStep = 1e-4;  // of a logarithm, for central differences
-constexpr double kUsualNoise = 0.05, kUsualNoiseRows = 5, kLeastNoise = 0.005;
+constexpr double kUsualNoiseRows = 5, kLeastNoise = 0.005;
 constexpr double kStartSpread = 1.5;  // draws of starts, in widths of the prior
 
 VectorXd priors(const std::vector<Parameter>& parameters) {

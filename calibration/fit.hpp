@@ -12,6 +12,8 @@
 
 namespace stepcast::calibration {
 
+inline constexpr double kUsualNoise = 0.05;  // of a measured time, until the rows themselves tell
+
 struct FitOptions {
   std::uint64_t seed = 0;
   int starts = 5;         // the first from the priors, the others from draws around them

@@ -8,7 +8,7 @@
 namespace stepcast::calibration {
 namespace {
 
-constexpr Limits<std::int64_t> kCount{0, std::numeric_limits<std::int64_t>::max()};
+constexpr Limits<std::int64_t> kAnyCount{0, std::numeric_limits<std::int64_t>::max()};
 constexpr Limits<double> kNumber{0, 1e15};
 
 /// nccl-tests write the root as a text in one release and as a number in another.
@@ -34,8 +34,8 @@ std::optional<NcclTiming> timing_of(Reader& row, const Json& json, const char* p
 NcclRow row_of(Reader row, const Json& json, std::size_t index) {
   NcclRow result;
   result.line = index;
-  result.bytes = row.integer("size", kCount);
-  result.count = row.integer("count", kCount);
+  result.bytes = row.integer("size", kAnyCount);
+  result.count = row.integer("count", kAnyCount);
   result.type = row.text("type", 40);
   row.maybe("redop", result.redop);
   if (result.redop == "none") result.redop.clear();

@@ -14,7 +14,7 @@
 namespace stepcast::calibration {
 namespace {
 
-constexpr const char* kKnown =
+constexpr const char* kKnownFormats =
     "nccl-tests logs or their JSON, measurement files of stepcast bench, traces, and CSV tables of GEMM, attention, memory-bound kernels, copies or "
     "collectives are";
 
@@ -31,7 +31,7 @@ MeasurementFile from_json(std::string_view text, const std::string& file) {
     throw InputError(printable(file, 400), "/schema", "\"" + printable(schema, 60) + "\" holds no measurements",
                      schema.starts_with("stepcast.hardware/") ? "a profile is given with --gpu or --node" : "");
   }
-  throw InputError(printable(file, 400), "", "is not a kind of measurements that is read", kKnown);
+  throw InputError(printable(file, 400), "", "is not a kind of measurements that is read", kKnownFormats);
 }
 
 /// A header of several names; anything else can't be one of the tables.
@@ -51,7 +51,7 @@ MeasurementFile parse_measurements(std::string_view text, const std::string& fil
   } else if (looks_like_nccl_log(text)) {
     return nccl_measurements(parse_nccl_log(text), file);
   }
-  throw InputError(printable(file, 400), "", "is not a kind of measurements that is read", kKnown);
+  throw InputError(printable(file, 400), "", "is not a kind of measurements that is read", kKnownFormats);
 }
 
 MeasurementFile read_measurements(const std::string& path) {

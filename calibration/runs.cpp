@@ -14,59 +14,59 @@
 namespace stepcast::calibration {
 namespace {
 
-enum class Kind : std::uint8_t { text, count, number };
+enum class ColumnKind : std::uint8_t { text, count, number };
 
 struct Column {
   const char* name;
-  Kind kind;
+  ColumnKind kind;
 };
 
 constexpr Column kColumns[] = {
-    {"id", Kind::text},
-    {"source", Kind::text},
-    {"model", Kind::text},
-    {"params_b", Kind::number},
-    {"d_model", Kind::count},
-    {"n_layers", Kind::count},
-    {"n_heads", Kind::count},
-    {"n_kv_heads", Kind::count},
-    {"head_dim", Kind::count},
-    {"ffn_dim", Kind::count},
-    {"ffn_kind", Kind::text},
-    {"vocab", Kind::count},
-    {"seq_len", Kind::count},
-    {"gpu", Kind::text},
-    {"n_gpus", Kind::count},
-    {"gpus_per_node", Kind::count},
-    {"interconnect", Kind::text},
-    {"framework", Kind::text},
-    {"sharding", Kind::text},
-    {"tp", Kind::count},
-    {"pp", Kind::count},
-    {"micro_batch", Kind::count},
-    {"grad_accum", Kind::count},
-    {"global_batch_seqs", Kind::count},
-    {"precision", Kind::text},
-    {"grad_reduce_dtype", Kind::text},
-    {"act_ckpt", Kind::text},
-    {"offload", Kind::text},
-    {"attention", Kind::text},
-    {"compile", Kind::text},
-    {"limit_all_gathers", Kind::text},
-    {"backward_prefetch", Kind::text},
-    {"forward_prefetch", Kind::text},
-    {"mfu", Kind::number},
-    {"hfu", Kind::number},
-    {"tokens_per_s_per_gpu", Kind::number},
-    {"step_time_s", Kind::number},
-    {"tflops_per_gpu", Kind::number},
-    {"peak_mem_gib", Kind::number},
-    {"peak_mem_gb", Kind::number},
-    {"mem_kind", Kind::text},
-    {"note", Kind::text},
-    {"inferred", Kind::text},
-    {"tok_s_from", Kind::text},
-    {"tier", Kind::text},
+    {"id", ColumnKind::text},
+    {"source", ColumnKind::text},
+    {"model", ColumnKind::text},
+    {"params_b", ColumnKind::number},
+    {"d_model", ColumnKind::count},
+    {"n_layers", ColumnKind::count},
+    {"n_heads", ColumnKind::count},
+    {"n_kv_heads", ColumnKind::count},
+    {"head_dim", ColumnKind::count},
+    {"ffn_dim", ColumnKind::count},
+    {"ffn_kind", ColumnKind::text},
+    {"vocab", ColumnKind::count},
+    {"seq_len", ColumnKind::count},
+    {"gpu", ColumnKind::text},
+    {"n_gpus", ColumnKind::count},
+    {"gpus_per_node", ColumnKind::count},
+    {"interconnect", ColumnKind::text},
+    {"framework", ColumnKind::text},
+    {"sharding", ColumnKind::text},
+    {"tp", ColumnKind::count},
+    {"pp", ColumnKind::count},
+    {"micro_batch", ColumnKind::count},
+    {"grad_accum", ColumnKind::count},
+    {"global_batch_seqs", ColumnKind::count},
+    {"precision", ColumnKind::text},
+    {"grad_reduce_dtype", ColumnKind::text},
+    {"act_ckpt", ColumnKind::text},
+    {"offload", ColumnKind::text},
+    {"attention", ColumnKind::text},
+    {"compile", ColumnKind::text},
+    {"limit_all_gathers", ColumnKind::text},
+    {"backward_prefetch", ColumnKind::text},
+    {"forward_prefetch", ColumnKind::text},
+    {"mfu", ColumnKind::number},
+    {"hfu", ColumnKind::number},
+    {"tokens_per_s_per_gpu", ColumnKind::number},
+    {"step_time_s", ColumnKind::number},
+    {"tflops_per_gpu", ColumnKind::number},
+    {"peak_mem_gib", ColumnKind::number},
+    {"peak_mem_gb", ColumnKind::number},
+    {"mem_kind", ColumnKind::text},
+    {"note", ColumnKind::text},
+    {"inferred", ColumnKind::text},
+    {"tok_s_from", ColumnKind::text},
+    {"tier", ColumnKind::text},
 };
 
 // Further columns of published tables, which follow from the others and are not read.
@@ -179,8 +179,8 @@ Cell make_cell(std::string_view column, std::string_view text, Given given) {
   const Column* known = column_of(column);
   if (!known) throw std::invalid_argument("is in no known column");
   Cell cell{std::string(text), 0, given};
-  if (known->kind == Kind::count) cell.number = parse_count(text);
-  if (known->kind == Kind::number) cell.number = parse_number(text);
+  if (known->kind == ColumnKind::count) cell.number = parse_count(text);
+  if (known->kind == ColumnKind::number) cell.number = parse_number(text);
   return cell;
 }
 

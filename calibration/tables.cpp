@@ -18,13 +18,13 @@ constexpr std::array kDtypes{EnumName<hw::Dtype>{hw::Dtype::fp64, "fp64"}, EnumN
                              EnumName<hw::Dtype>{hw::Dtype::tf32, "tf32"}, EnumName<hw::Dtype>{hw::Dtype::bf16, "bf16"},
                              EnumName<hw::Dtype>{hw::Dtype::fp16, "fp16"}, EnumName<hw::Dtype>{hw::Dtype::fp8, "fp8"}};
 
-constexpr std::array kAttention{EnumName<hw::AttentionKernel>{hw::AttentionKernel::flash1, "flash1"},
-                                EnumName<hw::AttentionKernel>{hw::AttentionKernel::flash2, "flash2"},
-                                EnumName<hw::AttentionKernel>{hw::AttentionKernel::flash3, "flash3"},
-                                EnumName<hw::AttentionKernel>{hw::AttentionKernel::triton, "triton"},
-                                EnumName<hw::AttentionKernel>{hw::AttentionKernel::triton, "flash_triton"},
-                                EnumName<hw::AttentionKernel>{hw::AttentionKernel::efficient, "efficient"},
-                                EnumName<hw::AttentionKernel>{hw::AttentionKernel::efficient, "xformers_cutlass"}};
+constexpr std::array kAttentionNames{EnumName<hw::AttentionKernel>{hw::AttentionKernel::flash1, "flash1"},
+                                     EnumName<hw::AttentionKernel>{hw::AttentionKernel::flash2, "flash2"},
+                                     EnumName<hw::AttentionKernel>{hw::AttentionKernel::flash3, "flash3"},
+                                     EnumName<hw::AttentionKernel>{hw::AttentionKernel::triton, "triton"},
+                                     EnumName<hw::AttentionKernel>{hw::AttentionKernel::triton, "flash_triton"},
+                                     EnumName<hw::AttentionKernel>{hw::AttentionKernel::efficient, "efficient"},
+                                     EnumName<hw::AttentionKernel>{hw::AttentionKernel::efficient, "xformers_cutlass"}};
 
 using Memory = hw::MemoryClass;
 constexpr std::array kClasses{EnumName<Memory>{Memory::elementwise, "elementwise"},
@@ -87,7 +87,7 @@ bool gemm_row(const TableRow& row, Measurement& measurement, std::string& reason
 /// The table gives a rate; FLOPs are counted as executed, so half with a causal mask (docs/models.md, "Counts and peaks").
 bool attention_row(const TableRow& row, Measurement& measurement, std::string& reason) {
   const std::string name = row.text("impl"), pass = row.text("pass");
-  const auto kernel = find(kAttention, name);
+  const auto kernel = find(kAttentionNames, name);
   if (!kernel) return reason = "no formula for the attention kernel \"" + printable(name, 40) + "\"", false;
   if (pass != "fwd" && pass != "bwd" && pass != "fwd+bwd") row.fail("pass", "unknown value \"" + printable(pass, 40) + "\"", "fwd, bwd or fwd+bwd");
   hw::KernelShape& shape = measurement.kernel;
@@ -148,13 +148,13 @@ bool collective_row(const TableRow& row, Measurement& measurement, std::string& 
   return true;
 }
 
-struct Kind {
+struct TableKind {
   const char* format;
   std::vector<const char*> columns;  // that it must have
   RowReader read;
 };
 
-std::vector<Kind> kinds() {
+std::vector<TableKind> kinds() {
   return {{"table of GEMM times", {"gpu", "dtype", "op", "batch", "m", "n", "k", "time_us"}, gemm_row},
           {"table of attention rates", {"gpu", "impl", "pass", "head_dim", "causal", "seqlen", "batch", "heads", "tflops"}, attention_row},
           {"table of memory-bound kernels", {"gpu", "op", "impl", "pass", "dtype", "time_us", "ideal_bytes"}, memory_row},
@@ -162,7 +162,7 @@ std::vector<Kind> kinds() {
           {"table of collectives", {"nodes", "gpus_per_node", "collective", "size_bytes", "time_us"}, collective_row}};
 }
 
-MeasurementFile read(const CsvTable& table, const TableColumns& columns, const Kind& kind) {
+MeasurementFile read(const CsvTable& table, const TableColumns& columns, const TableKind& kind) {
   MeasurementFile result{columns.file(), kind.format, {}, {}, 1, {}};
   for (const CsvRow& cells : table.rows) {
     const TableRow row(columns, cells);
@@ -181,7 +181,7 @@ MeasurementFile read(const CsvTable& table, const TableColumns& columns, const K
 
 std::optional<MeasurementFile> table_measurements(const CsvTable& table, const std::string& file) {
   const TableColumns columns(table, file);
-  for (const Kind& kind : kinds()) {
+  for (const TableKind& kind : kinds()) {
     if (std::all_of(kind.columns.begin(), kind.columns.end(), [&](const char* name) { return columns.has(name); })) return read(table, columns, kind);
   }
   return std::nullopt;

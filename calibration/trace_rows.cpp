@@ -40,15 +40,17 @@ struct KernelName {
   std::string_view part;
   hw::AttentionKernel kernel;
 };
-constexpr std::array kAttention = {KernelName{"FlashAttnFwdSm90", hw::AttentionKernel::flash3}, KernelName{"FlashAttnBwdSm90", hw::AttentionKernel::flash3},
-                                   KernelName{"flash_fwd", hw::AttentionKernel::flash2},        KernelName{"flash_bwd", hw::AttentionKernel::flash2},
-                                   KernelName{"fmha_cutlass", hw::AttentionKernel::efficient},  KernelName{"fmha_fwd_loop", hw::AttentionKernel::flash1},
-                                   KernelName{"fmha_bwd_loop", hw::AttentionKernel::flash1},    KernelName{"_attn_fwd", hw::AttentionKernel::triton},
-                                   KernelName{"_attn_bwd", hw::AttentionKernel::triton}};
+constexpr std::array kAttentionKernels = {
+    KernelName{"FlashAttnFwdSm90", hw::AttentionKernel::flash3}, KernelName{"FlashAttnBwdSm90", hw::AttentionKernel::flash3},
+    KernelName{"flash_fwd", hw::AttentionKernel::flash2},        KernelName{"flash_bwd", hw::AttentionKernel::flash2},
+    KernelName{"fmha_cutlass", hw::AttentionKernel::efficient},  KernelName{"fmha_fwd_loop", hw::AttentionKernel::flash1},
+    KernelName{"fmha_bwd_loop", hw::AttentionKernel::flash1},    KernelName{"_attn_fwd", hw::AttentionKernel::triton},
+    KernelName{"_attn_bwd", hw::AttentionKernel::triton}};
 
 hw::AttentionKernel attention_kernel(std::string_view name) {
-  const auto at = std::find_if(kAttention.begin(), kAttention.end(), [name](const KernelName& k) { return name.find(k.part) != std::string_view::npos; });
-  return at == kAttention.end() ? hw::AttentionKernel::none : at->kernel;
+  const auto at =
+      std::find_if(kAttentionKernels.begin(), kAttentionKernels.end(), [name](const KernelName& k) { return name.find(k.part) != std::string_view::npos; });
+  return at == kAttentionKernels.end() ? hw::AttentionKernel::none : at->kernel;
 }
 
 std::optional<hw::CollectiveKind> collective_kind(std::string_view type) {
@@ -72,9 +74,9 @@ std::vector<bool> shared_times(const profile::Profile& p) {
 }
 
 /// Times of one profile by what was timed.
-class Rows {
+class TraceRows {
  public:
-  Rows(const profile::Profile& p, MeasurementFile& file) : p_(p), file_(file) {
+  TraceRows(const profile::Profile& p, MeasurementFile& file) : p_(p), file_(file) {
     for (const profile::HostOp& op : p.host_ops) {
       if (op.shapes != profile::kNoIndex && op.external_id != profile::kNone) shaped_[op.external_id] = &op;
     }
@@ -220,7 +222,7 @@ MeasurementFile trace_measurements(const profile::Profile& profile, const std::s
   MeasurementFile result;
   result.file = file;
   result.format = "trace";
-  Rows rows(profile, result);
+  TraceRows rows(profile, result);
   for (std::size_t i = 0; i < profile.device_ops.size(); ++i) rows.take(i);
   rows.finish();
   return result;

@@ -16,7 +16,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   ScenarioChoice choice;
   std::string device = "host", dtype = "fp32", out;
   std::vector<std::int32_t> ranks = {2};
@@ -32,7 +32,7 @@ hw::Dtype dtype_of(const std::string& name) {
 }
 
 /// Of a scenario exactly what a step runs; otherwise the sweep.
-BenchPlan plan_of(const Options& options) {
+BenchPlan plan_of(const BenchOptions& options) {
   BenchPlan plan;
   add_host_calls(plan);
   if (options.choice.scenario.empty() && options.choice.model.empty()) {
@@ -46,7 +46,7 @@ BenchPlan plan_of(const Options& options) {
   return plan;
 }
 
-Exit run(const Options& options) {
+Exit run(const BenchOptions& options) {
   const BenchPlan plan = plan_of(options);
   std::optional<OutputFile> out;
   if (!options.out.empty()) out.emplace("--out", options.out, options.force);
@@ -67,7 +67,7 @@ Exit run(const Options& options) {
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();  // shared with the callback, which CLI11 copies
+  auto options = std::make_shared<BenchOptions>();  // shared with the callback, which CLI11 copies
   CLI::App* command = app.add_subcommand("bench", "Measure kernels, launches and collectives of this machine");
   options->choice.add_to(*command);
   command->add_option("--device", options->device, "What to measure: host, the processors of this machine")

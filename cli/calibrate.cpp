@@ -30,7 +30,7 @@ using calibration::Timed;
 
 constexpr const char* kCalibrated = ", calibrated";  // ends the name of a fitted profile
 
-struct Options {
+struct CalibrateOptions {
   std::vector<std::string> files;
   std::string gpu, node, device;
   calibration::FitOptions fit;
@@ -48,7 +48,7 @@ std::string plain_name(std::string name) {
 bool is_of_gpu(const Measurement& row) { return row.timed != Timed::collective; }
 
 /// Which GPU's kernel times are taken: the one that was asked for, the only one, or the one that the profile is named after.
-std::string device_of(const std::vector<MeasurementFile>& files, const Options& options, const Machine& machine) {
+std::string device_of(const std::vector<MeasurementFile>& files, const CalibrateOptions& options, const Machine& machine) {
   std::set<std::string> names;
   for (const MeasurementFile& file : files) {
     for (const Measurement& row : file.rows) {
@@ -111,7 +111,7 @@ hw::Profile fitted_profile(const hw::Profile& base, const CalibrationReport& rep
   return profile;
 }
 
-CalibrationReport calibrated(const Options& options) {
+CalibrationReport calibrated(const CalibrateOptions& options) {
   if (options.gpu.empty() && options.node.empty())
     throw InputError("command line", "", "nothing to calibrate", "name a profile to start from with --gpu or --node");
   Machine machine;
@@ -156,9 +156,9 @@ void write_profiles(const std::string& gpu, const std::string& node, const std::
 }
 
 /// Ranks that share the processors of a machine: its profiles are tables of what was measured.
-bool is_host(const Options& options) { return !options.gpu.empty() && hw::shared_processors(hw::gpu_profile(options.gpu)) > 0; }
+bool is_host(const CalibrateOptions& options) { return !options.gpu.empty() && hw::shared_processors(hw::gpu_profile(options.gpu)) > 0; }
 
-Exit calibrate_host_command(const Options& options) {
+Exit calibrate_host_command(const CalibrateOptions& options) {
   if (options.node.empty()) throw InputError("command line", "", "--gpu " + options.gpu + " needs --node too", "e.g. host-threads");
   if (options.fits || !options.device.empty())
     throw InputError("command line", "", "--hold-out, --starts, --seed and --device have no effect here",
@@ -171,7 +171,7 @@ Exit calibrate_host_command(const Options& options) {
   return Exit::ok;
 }
 
-Exit calibrate_command(const Options& options) {
+Exit calibrate_command(const CalibrateOptions& options) {
   if (is_host(options)) return calibrate_host_command(options);
   const CalibrationReport report = calibrated(options);
   if (!options.output.folder.empty()) write_profiles(report.gpu_profile, report.node_profile, calibration_json(report), options.output);
@@ -182,7 +182,7 @@ Exit calibrate_command(const Options& options) {
 }  // namespace
 
 void add_calibrate(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateOptions>();
   CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measurements of kernels and collectives");
   command->add_option("files", options->files, "nccl-tests logs or JSON, measurement files of stepcast bench, traces, CSV tables of kernel times")
       ->required()

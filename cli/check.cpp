@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kStepsChecked = 3;  // a start, a steady step and its repetition
 
-struct Options {
+struct CheckOptions {
   ScenarioChoice choice;
   OutputChoice output;
 };
@@ -43,7 +43,7 @@ std::string text_of(const std::vector<program::Finding>& findings, const program
   return text;
 }
 
-Exit check_command(const Options& options) {
+Exit check_command(const CheckOptions& options) {
   const scenarios::Scenario scenario = load(options.choice).scenario;
   const program::Program program = program::build_program(scenarios::step_spec(scenario), std::max(scenario.run.steps, kStepsChecked));
   const auto findings = program::check(program);
@@ -54,7 +54,7 @@ Exit check_command(const Options& options) {
 }  // namespace
 
 void add_check(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check", "Prove that a scenario's schedule has no race, use after free or leak (exit 1 if it has)");
   options->choice.add_to(*command);
   options->output.add_json(*command);

@@ -19,9 +19,9 @@
 namespace stepcast::cli {
 namespace {
 
-const std::vector<std::string> kFiles = {"report.json", "report.txt", kPageFile};
+const std::vector<std::string> kCompareFiles = {"report.json", "report.txt", kPageFile};
 
-struct Options {
+struct CompareOptions {
   std::vector<std::string> inputs;
   ScenarioChanges changes;
   OutputChoice output;
@@ -59,7 +59,7 @@ std::vector<std::string> names_of(const std::vector<std::string>& inputs) {
 }
 
 void publish(const OutputChoice& output, const nlohmann::ordered_json& comparison) {
-  OutputFolder folder(output.folder, kFiles, output.force);
+  OutputFolder folder(output.folder, kCompareFiles, output.force);
   folder.stage("report.json", comparison.dump(2) + "\n");
   folder.stage("report.txt", compare_text(comparison));
   stage_page(compare_page(comparison), folder);
@@ -67,9 +67,9 @@ void publish(const OutputChoice& output, const nlohmann::ordered_json& compariso
   std::fprintf(stderr, "stepcast: wrote the comparison to %s\n", output.folder.c_str());
 }
 
-Exit compare_command(const Options& options) {
+Exit compare_command(const CompareOptions& options) {
   const bool writes = !options.output.folder.empty();
-  if (writes) OutputFolder(options.output.folder, kFiles, options.output.force);
+  if (writes) OutputFolder(options.output.folder, kCompareFiles, options.output.force);
   std::vector<nlohmann::ordered_json> reports;
   for (const std::string& input : options.inputs) reports.push_back(report_of(input, options.changes.all()));
   const nlohmann::ordered_json comparison = compare(names_of(options.inputs), reports);
@@ -81,7 +81,7 @@ Exit compare_command(const Options& options) {
 }  // namespace
 
 void add_compare(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand("compare", "Scenarios or report files side by side, and why they differ from the first");
   command->add_option("inputs", options->inputs, "Scenarios, names of built-in scenarios, or report.json files; two or more")
       ->required()

@@ -21,7 +21,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct DemoOptions {
   std::vector<std::string> stages;
   ScenarioChanges changes;
   OutputChoice output;
@@ -32,7 +32,7 @@ bool is_stage(const std::string& name) {
   return name.size() > 3 && digit(0) && digit(1) && name[2] == '-';
 }
 
-std::vector<std::string> stages_of(const Options& options) {
+std::vector<std::string> stages_of(const DemoOptions& options) {
   if (!options.stages.empty()) return options.stages;
   std::vector<std::string> stages = scenarios::scenario_names();
   std::erase_if(stages, [](const std::string& name) { return !is_stage(name); });
@@ -103,7 +103,7 @@ std::string demo_text(const std::vector<Report>& reports, const std::string& fol
                             series.front().back().scenario.name, has_page() ? folder + "/" + kPageFile + ", " : "");
 }
 
-Exit demo(const Options& options) {
+Exit demo(const DemoOptions& options) {
   const std::string& folder = options.output.folder;
   check_folder(folder, options.output.force);
   std::vector<Report> reports;
@@ -121,7 +121,7 @@ Exit demo(const Options& options) {
 }  // namespace
 
 void add_demo(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DemoOptions>();
   options->output.folder = "out/demo";
   CLI::App* command = app.add_subcommand("demo", "Run the built-in case study, stage by stage");
   command->add_option("stages", options->stages, "Other scenarios to run in order")->type_name("SCENARIO");

@@ -13,16 +13,16 @@ namespace stepcast::cli {
 
 namespace {
 
-const std::vector<std::string> kFiles = {"report.json", "report.txt", kPageFile};
+const std::vector<std::string> kDiagnoseFiles = {"report.json", "report.txt", kPageFile};
 
-struct Options {
+struct DiagnoseOptions {
   std::vector<std::string> traces;
   InferenceOptions inference;
   OutputChoice output;
 };
 
 void publish(const OutputChoice& output, const Diagnosis& diagnosis) {
-  OutputFolder folder(output.folder, kFiles, output.force);
+  OutputFolder folder(output.folder, kDiagnoseFiles, output.force);
   folder.stage("report.json", diagnosis.json);
   folder.stage("report.txt", diagnosis.text);
   stage_page(diagnosis.page, folder);
@@ -30,9 +30,9 @@ void publish(const OutputChoice& output, const Diagnosis& diagnosis) {
   std::fprintf(stderr, "stepcast: wrote the report to %s\n", output.folder.c_str());
 }
 
-Exit diagnose(const Options& options) {
+Exit diagnose(const DiagnoseOptions& options) {
   const bool writes = !options.output.folder.empty();
-  if (writes) OutputFolder(options.output.folder, kFiles, options.output.force);
+  if (writes) OutputFolder(options.output.folder, kDiagnoseFiles, options.output.force);
   const Diagnosis diagnosis = diagnose_traces(options.traces, options.inference, {options.output.json || writes, !options.output.json || writes, writes});
   if (!options.inference.file.empty()) write_scenario(diagnosis.inferred, options.inference, options.output.force);
   if (writes) publish(options.output, diagnosis);
@@ -43,7 +43,7 @@ Exit diagnose(const Options& options) {
 }  // namespace
 
 void add_diagnose(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiagnoseOptions>();
   auto* command = app.add_subcommand("diagnose", "Where the time of a profiled run went, why, and what to change");
   command->add_option("traces", options->traces, "PyTorch profiler traces: .json, .json.gz, .zip, or folders of them (one file a rank)")
       ->type_name("TRACE...")

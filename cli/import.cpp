@@ -10,7 +10,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct ImportOptions {
   std::vector<std::string> files;
   std::string model, cluster;
   ScenarioChanges changes;
@@ -32,7 +32,7 @@ void name_ignored(const scenarios::ImportedConfigs& imported) {
   for (const std::string& warning : imported.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
 }
 
-Exit import_command(const Options& options) {
+Exit import_command(const ImportOptions& options) {
   const scenarios::ImportedConfigs imported = scenarios::import_configs(scenarios::read_configs(options.files), options.model, options.cluster);
   const std::string text = imported.document.dump(2) + "\n";
   const scenarios::Scenario resolved = scenarios::read_scenario_text(text, options.files.front(), options.changes.all());
@@ -44,7 +44,7 @@ Exit import_command(const Options& options) {
 }  // namespace
 
 void add_import(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportOptions>();
   CLI::App* command = app.add_subcommand("import", "Configuration files of a training framework as a scenario");
   command->add_option("files", options->files, "Configuration of accelerate, torchtitan, DeepSpeed, llm-foundry or torchtune, and a Hugging Face config.json")
       ->required()

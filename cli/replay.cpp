@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kSchema = "stepcast.replay/1";
 constexpr std::size_t kFailuresShown = 5;
 
-struct Options {
+struct ReplayOptions {
   std::string file;
   std::vector<std::string> sets;
   bool check = false;
@@ -49,7 +49,7 @@ memory::Settings settings_of(const scenarios::Allocator& a) {
   return {a.max_split_size, a.roundup_power2_divisions, a.memory_fraction, a.garbage_collection_threshold, a.expandable_segments};
 }
 
-Replayed replayed(memory::History history, const Options& options) {
+Replayed replayed(memory::History history, const ReplayOptions& options) {
   Replayed r;
   const scenarios::Allocator allocator = scenarios::allocator_with(section_of(history), options.sets);
   r.settings = settings_of(allocator);
@@ -69,7 +69,6 @@ double fragmentation(const Replayed& r) {
   return reserved > 0 ? 1 - static_cast<double>(r.at_peak.allocated) / reserved : 0;
 }
 
-std::string size(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
 std::string count(std::int64_t n) { return count_text(static_cast<double>(n)); }
 
 Json json_of(const memory::Statistics& statistics) {
@@ -157,8 +156,9 @@ std::string table_of(const std::vector<Replayed>& all) {
   for (const Replayed& r : all) {
     const memory::Statistics& peak = r.result.peak;
     const memory::Statistics& end = r.result.after.back();
-    table.add({printable(r.history.id, 40), count(operations(r)), size(peak.allocated), size(peak.active), size(peak.reserved), percent_text(fragmentation(r)),
-               size(peak.inactive_split), count(end.retries), count(end.ooms), count(end.device_mallocs), count(end.device_frees)});
+    table.add({printable(r.history.id, 40), count(operations(r)), bytes_text(peak.allocated), bytes_text(peak.active), bytes_text(peak.reserved),
+               percent_text(fragmentation(r)), bytes_text(peak.inactive_split), count(end.retries), count(end.ooms), count(end.device_mallocs),
+               count(end.device_frees)});
     total += operations(r);
     for (const auto field : {&memory::Statistics::retries, &memory::Statistics::ooms, &memory::Statistics::device_mallocs, &memory::Statistics::device_frees})
       sum.*field += end.*field;
@@ -170,9 +170,9 @@ std::string table_of(const std::vector<Replayed>& all) {
 
 std::string settings_text(const Replayed& r) {
   const memory::Settings& s = r.settings;
-  std::string text = r.limited ? "pool of " + size(r.device_bytes) : std::string("no limit of memory (set /allocator/device_memory)");
+  std::string text = r.limited ? "pool of " + bytes_text(r.device_bytes) : std::string("no limit of memory (set /allocator/device_memory)");
   if (s.memory_fraction) text += fmt::format(", memory_fraction {:g}", *s.memory_fraction);
-  if (s.max_split_size) text += ", max_split_size " + size(*s.max_split_size);
+  if (s.max_split_size) text += ", max_split_size " + bytes_text(*s.max_split_size);
   if (s.roundup_power2_divisions > 1) text += fmt::format(", roundup_power2_divisions {}", s.roundup_power2_divisions);
   if (s.garbage_collection_threshold > 0) text += fmt::format(", garbage_collection_threshold {:g}", s.garbage_collection_threshold);
   if (s.expandable_segments) text += ", expandable segments";
@@ -186,8 +186,8 @@ std::string details(const Replayed& r) {
   for (std::size_t i = 0; i < std::min(kFailuresShown, r.result.oom.size()); ++i) {
     const std::size_t op = r.result.oom[i];
     const memory::Statistics& at = r.result.after[op];
-    text += fmt::format("  out of memory at operation {} ({}): {} allocated, {} active, {} reserved\n", op, text_of(r.history.ops[op]), size(at.allocated),
-                        size(at.active), size(at.reserved));
+    text += fmt::format("  out of memory at operation {} ({}): {} allocated, {} active, {} reserved\n", op, text_of(r.history.ops[op]),
+                        bytes_text(at.allocated), bytes_text(at.active), bytes_text(at.reserved));
   }
   if (r.result.oom.size() > kFailuresShown) text += fmt::format("  and {} more\n", r.result.oom.size() - kFailuresShown);
   return text;
@@ -202,7 +202,7 @@ std::string text_of(const std::vector<Replayed>& all) {
   return text;
 }
 
-Exit replay_command(const Options& options) {
+Exit replay_command(const ReplayOptions& options) {
   const bool limit_given = scenarios::allocator_with({}, options.sets).device_memory.has_value();
   std::vector<Replayed> all;
   for (memory::History& history : memory::read_histories(options.file, limit_given)) all.push_back(replayed(std::move(history), options));
@@ -222,7 +222,7 @@ Exit replay_command(const Options& options) {
 }  // namespace
 
 void add_replay(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayOptions>();
   CLI::App* command = app.add_subcommand("replay", "Replay a recorded allocator history under any allocator settings");
   command->add_option("file", options->file, "PyTorch memory snapshot (pickle or JSON), or a file of allocator traces")->required()->type_name("FILE");
   command->add_option("--set", options->sets, "Change an allocator setting, e.g. --set /allocator/expandable_segments=true (may be repeated)")

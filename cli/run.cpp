@@ -25,7 +25,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   ScenarioChoice choice;
   OutputChoice output;
   std::int64_t seeds = 1, interval = 0;
@@ -71,7 +71,7 @@ struct Extras {
   std::optional<Answers> answers;
 };
 
-std::optional<Answers> answers_of(const Options& options, const Prediction& prediction) {
+std::optional<Answers> answers_of(const RunOptions& options, const Prediction& prediction) {
   if (!options.must_be_true && !options.target_mfu) {
     if (options.exposed_below) throw InputError("command line", "", "--exposed-below needs --what-must-be-true", "which asks what would hide communication");
     return std::nullopt;
@@ -83,7 +83,7 @@ std::optional<Answers> answers_of(const Options& options, const Prediction& pred
   return must_be_true(prediction.scenario, prediction.report, settings);
 }
 
-Extras extras_of(const Options& options, const scenarios::ScenarioTemplate& scenario, const Prediction& prediction) {
+Extras extras_of(const RunOptions& options, const scenarios::ScenarioTemplate& scenario, const Prediction& prediction) {
   Extras extras;
   if (options.explain) extras.explanation = explain(prediction);
   if (options.gpu_hour_price > 0 && options.tokens <= 0)
@@ -105,7 +105,7 @@ std::string extras_text(const Extras& extras) {
   return text;
 }
 
-std::string output_of(const Options& options, const Prediction& prediction, const Extras& extras) {
+std::string output_of(const RunOptions& options, const Prediction& prediction, const Extras& extras) {
   if (!options.output.json) return to_text(prediction.report) + extras_text(extras);
   nlohmann::ordered_json json = json_of(prediction);
   if (extras.explanation) json["explain"] = to_json(*extras.explanation);
@@ -116,7 +116,7 @@ std::string output_of(const Options& options, const Prediction& prediction, cons
   return json.dump(2) + "\n";
 }
 
-Exit run(const Options& options) {
+Exit run(const RunOptions& options) {
   LoadedTemplate loaded = load_template(options.choice);
   if (!options.output.folder.empty()) check_folder(options.output.folder, options.output.force);
   Prediction prediction = predict(loaded.scenario.with({}), std::move(loaded.warnings));
@@ -133,7 +133,7 @@ Exit run(const Options& options) {
   return exit_of(prediction.report);
 }
 
-void add_uncertainty(CLI::App& command, Options& options) {
+void add_uncertainty(CLI::App& command, RunOptions& options) {
   command.add_option("--seeds", options.seeds, "Run N seeds from /run/seed on: the spread of the step time between them")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
@@ -142,7 +142,7 @@ void add_uncertainty(CLI::App& command, Options& options) {
       ->check(CLI::Range(10, 10000));
 }
 
-void add_losses_and_cost(CLI::App& command, Options& options) {
+void add_losses_and_cost(CLI::App& command, RunOptions& options) {
   command.add_flag("--explain", options.explain, "From the device's peak to the MFU: every loss, summing to the step");
   command.add_option("--train-tokens", options.tokens, "Time and GPU-hours to train on so many tokens")->type_name("N")->check(CLI::Range(1.0, 1e18));
   command.add_option("--gpu-hour-price", options.gpu_hour_price, "With --train-tokens: what it costs at this price per GPU-hour")
@@ -150,7 +150,7 @@ void add_losses_and_cost(CLI::App& command, Options& options) {
       ->check(CLI::Range(1e-6, 1e6));
 }
 
-void add_questions(CLI::App& command, Options& options) {
+void add_questions(CLI::App& command, RunOptions& options) {
   command.add_flag("--roofline", options.roofline, "Each class of kernels against the device's roof, and how the micro-batch moves it");
   command.add_option("--scaling", options.scaling, "The same on these numbers of nodes, each GPU with the same batch: 1,2,4,8")
       ->type_name("N,N")
@@ -168,7 +168,7 @@ void add_questions(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();  // shared with the callback, which CLI11 copies
+  auto options = std::make_shared<RunOptions>();  // shared with the callback, which CLI11 copies
   CLI::App* command = app.add_subcommand("run", "Predict step time, MFU, memory and what bounds the step");
   options->choice.add_to(*command);
   add_uncertainty(*command, *options);

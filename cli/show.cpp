@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ShowOptions {
   ScenarioChoice choice;
   OutputChoice output;
   bool resolved = false, program = false;
@@ -120,7 +120,7 @@ std::string program_text(const scenarios::Scenario& scenario) {
   return text.str();
 }
 
-Exit show(const Options& options) {
+Exit show(const ShowOptions& options) {
   const Loaded loaded = load(options.choice);
   for (const std::string& warning : loaded.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
   if (options.output.json) print(show_json(loaded.scenario).dump(2) + "\n");
@@ -133,7 +133,7 @@ Exit show(const Options& options) {
 }  // namespace
 
 void add_show(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowOptions>();
   CLI::App* command = app.add_subcommand("show", "Show a scenario: its units and counts, every setting as it will run, or the program of one rank");
   options->choice.add_to(*command);
   options->output.add_json(*command);

@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxSweepBytes = std::size_t{4} << 20;
 
-struct Options {
+struct SweepOptions {
   ScenarioChoice choice;
   std::string file, csv;
   std::vector<std::string> vary;
@@ -45,7 +45,7 @@ struct Options {
 };
 
 /// The choice and axes of the file, with those of the command line on top.
-std::vector<planner::Axis> axes_of(Options& options) {
+std::vector<planner::Axis> axes_of(SweepOptions& options) {
   std::vector<planner::Axis> axes;
   if (!options.file.empty()) {
     planner::SweepFile file = planner::read_sweep(read_text_file(options.file, kMaxSweepBytes), printable(options.file));
@@ -124,7 +124,7 @@ struct Prepared {
   [[nodiscard]] SweepWork work() const { return {loaded.scenario, grid, plan, threads}; }
 };
 
-void open_outputs(const Options& options, Prepared& p) {
+void open_outputs(const SweepOptions& options, Prepared& p) {
   for (const std::string& warning : p.loaded.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
   if (!options.output.folder.empty())
     p.folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "sweep.csv", "sweep.txt", kPageFile},
@@ -132,7 +132,7 @@ void open_outputs(const Options& options, Prepared& p) {
   if (!options.csv.empty()) p.csv = std::make_unique<OutputFile>("--csv", options.csv, options.output.force, sweep_csv(p.grid, {}));
 }
 
-Prepared prepare(Options& options, unsigned threads, bool first) {
+Prepared prepare(SweepOptions& options, unsigned threads, bool first) {
   planner::Grid grid(axes_of(options));
   Prepared p{std::move(grid), load_template(options.choice), {}, nullptr, nullptr, nullptr, options.threads > 0 ? options.threads : threads};
   if (first) open_outputs(options, p);
@@ -141,7 +141,7 @@ Prepared prepare(Options& options, unsigned threads, bool first) {
   return p;
 }
 
-Exit finish(const Options& options, Prepared& p, const SweepCounts& counts) {
+Exit finish(const SweepOptions& options, Prepared& p, const SweepCounts& counts) {
   const std::vector<PointRow> rows = rows_of(p.grid, p.plan, *p.store);
   if (p.folder) publish(p.grid, p.plan, *p.store, rows, title_of(options.choice), *p.folder);
   if (p.csv) p.csv->write(sweep_csv(p.grid, rows));
@@ -153,7 +153,7 @@ Exit finish(const Options& options, Prepared& p, const SweepCounts& counts) {
 }
 
 /// One of several processes. What is wrong with the input is found by all of them and told by the first alone, for which the others wait before they speak.
-Exit sweep_on(Ranks& ranks, Options options) {
+Exit sweep_on(Ranks& ranks, SweepOptions options) {
   const bool first = ranks.rank() == 0;
   std::optional<Prepared> p;
   std::exception_ptr error;
@@ -166,7 +166,7 @@ Exit sweep_on(Ranks& ranks, Options options) {
   return first ? finish(options, *p, counts) : Exit::ok;
 }
 
-Exit sweep_on_all(const Launch& launch, const Options& options) {
+Exit sweep_on_all(const Launch& launch, const SweepOptions& options) {
   const std::unique_ptr<Ranks> ranks = open_ranks(launch);
   if (!ranks) return Exit::bad_input;
   try {
@@ -178,7 +178,7 @@ Exit sweep_on_all(const Launch& launch, const Options& options) {
   }
 }
 
-Exit sweep(Options options) {
+Exit sweep(SweepOptions options) {
   if (const auto launch = launch_in(std::getenv)) return sweep_on_all(*launch, options);
   Prepared p = prepare(options, std::max(1u, std::thread::hardware_concurrency()), true);
   const SweepCounts counts = run_sweep(p.work(), *p.store, progress("sweep", p.plan.uniques.size()));
@@ -188,7 +188,7 @@ Exit sweep(Options options) {
 }  // namespace
 
 void add_sweep(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SweepOptions>();
   CLI::App* command = app.add_subcommand("sweep", "All combinations of values for settings of a scenario");
   options->choice.add_to(*command);
   options->output.add_json(*command);

@@ -14,7 +14,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct TrainCommand {
   ScenarioChoice choice;
   OutputChoice output;
   TrainOptions train;
@@ -37,7 +37,7 @@ void write_files(const Trained& trained, const OutputChoice& output) {
 }
 
 /// Only native kernels can be run, so the choice is made here; what does not go with them is refused by its name.
-Exit run(Options options) {
+Exit run(TrainCommand options) {
   options.choice.changes.sets.emplace_back("/kernels/set=native");
   if (options.ranks > 0) {
     options.choice.changes.sets.emplace_back("/cluster/nodes=1");
@@ -56,7 +56,7 @@ Exit run(Options options) {
 }  // namespace
 
 void add_train(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();  // shared with the callback, which CLI11 copies
+  auto options = std::make_shared<TrainCommand>();  // shared with the callback, which CLI11 copies
   CLI::App* command = app.add_subcommand("train", "Run a scenario's steps for real, and measure them");
   options->choice.add_to(*command);
   command->add_option("--device", options->train.device, "What to run on: host, the processors of this machine, or cuda, its GPUs, one rank on each")

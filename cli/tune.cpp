@@ -18,7 +18,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct TuneOptions {
   ScenarioChoice choice;
   OutputChoice output;
   TuneSettings settings;
@@ -49,7 +49,7 @@ std::string file_of(const std::string& name) {
   return name == "environment" ? name + ".sh" : name + ".yaml";
 }
 
-Exit tune(Options options) {
+Exit tune(TuneOptions options) {
   const LoadedTemplate loaded = load_template(options.choice);
   for (const std::string& warning : loaded.warnings) std::fprintf(stderr, "stepcast: %s\n", warning.c_str());
   std::unique_ptr<OutputFolder> folder;
@@ -74,7 +74,7 @@ Exit tune(Options options) {
 }  // namespace
 
 void add_tune(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TuneOptions>();
   CLI::App* command = app.add_subcommand("tune", "The fastest settings under the memory limit, what each gains, and how to write them down");
   options->choice.add_to(*command);
   options->output.add_json(*command);

@@ -21,7 +21,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct ValidateOptions {
   std::string table, csv;
   std::string tier, source, gpu, id;
   unsigned threads = 0;  // 0: as many as the machine has
@@ -35,14 +35,14 @@ struct Options {
   OutputChoice output;
 };
 
-bool chosen(const Options& options, const calibration::Run& run, const calibration::Sources& sources) {
+bool chosen(const ValidateOptions& options, const calibration::Run& run, const calibration::Sources& sources) {
   const auto contains = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
   if (!options.tier.empty() && run.text("tier") != options.tier) return false;
   if (!contains(run.text("gpu"), options.gpu) || !run.id.starts_with(options.id)) return false;
   return contains(run.text("source"), options.source) || contains(sources.of(run).name, options.source);
 }
 
-std::vector<calibration::Run> choose(const Options& options, calibration::RunTable table, const calibration::Sources& sources) {
+std::vector<calibration::Run> choose(const ValidateOptions& options, calibration::RunTable table, const calibration::Sources& sources) {
   std::vector<calibration::Run> runs;
   for (calibration::Run& run : table.runs) {
     if (chosen(options, run, sources)) runs.push_back(std::move(run));
@@ -58,7 +58,7 @@ void name_ignored(const std::vector<std::string>& columns) {
   if (!list.empty()) std::fprintf(stderr, "stepcast: columns that are not known and not used: %s\n", list.c_str());
 }
 
-std::vector<Fold> folds_of(const Options& options, const Judgement& judgement) {
+std::vector<Fold> folds_of(const ValidateOptions& options, const Judgement& judgement) {
   std::vector<Fold> folds = options.leave_source_out ? folds_by_source(judgement) : std::vector<Fold>{};
   for (const std::uint64_t seed : std::set<std::uint64_t>(options.halves.begin(), options.halves.end())) folds.push_back(half(judgement, seed));
   std::erase_if(folds, [](const Fold& fold) { return fold.fitted.empty(); });
@@ -66,7 +66,7 @@ std::vector<Fold> folds_of(const Options& options, const Judgement& judgement) {
   return folds;
 }
 
-Exit validate(const Options& options) {
+Exit validate(const ValidateOptions& options) {
   if (options.table.empty()) throw InputError("command line", "", "nothing to validate", "name a table of runs, or a folder with --scenarios");
   if (options.seed && options.interval == 0 && options.calibrate_rows == 0)
     throw InputError("command line", "", "--seed: nothing is drawn", "give --interval or --calibrate-rows");
@@ -121,7 +121,7 @@ void write_files(const Loop& loop, OutputFolder& folder) {
 }
 
 /// Scenarios that failed don't keep the others from being compared.
-Exit close_the_loop(const Options& options) {
+Exit close_the_loop(const ValidateOptions& options) {
   const std::vector<LoopScenario> scenarios = loop_scenarios(options.scenarios, options.sets);
   std::optional<nlohmann::ordered_json> measurements;
   if (!options.measurements.empty()) {
@@ -143,7 +143,7 @@ Exit close_the_loop(const Options& options) {
 }  // namespace
 
 void add_validate(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();  // shared with the callback, which CLI11 copies
+  auto options = std::make_shared<ValidateOptions>();  // shared with the callback, which CLI11 copies
   CLI::App* command = app.add_subcommand("validate", "Forecast a table of real runs and compare with what was measured");
   CLI::Option* table = command->add_option("table", options->table, "Table of runs: CSV with the columns of docs/validate.md")->type_name("RUNS.csv");
   CLI::Option* scenarios = command

@@ -10,8 +10,7 @@
 namespace stepcast::program {
 namespace {
 
-constexpr Stream kCompute = Stream::compute;
-constexpr hw::HostWork kWork = hw::HostWork::op_optimizer;
+constexpr hw::HostWork kOptimizerOp = hw::HostWork::op_optimizer;
 
 // Limits of one multi-tensor launch (MultiTensorApply.cuh): tensors by number of tensor lists, and blocks of one chunk each.
 constexpr std::array<std::size_t, 5> kMaxTensors{110, 64, 48, 36, 30};
@@ -54,7 +53,7 @@ void AdamW::step() {
 
 /// ShardedGradScaler.unscale_ (torch/distributed/fsdp/sharded_grad_scaler.py): one multi-tensor pass, and the finding of all ranks.
 void AdamW::unscale() {
-  builder_.alloc(overflow_, kCompute);
+  builder_.alloc(overflow_, Stream::compute);
   scalar("aten::zeros overflow", {out(overflow_)});
   pass({"aten::_amp_foreach_non_finite_check_and_unscale_", {}, {&Unit::sharded_grad}}, groups(1));
   all_reduce_scalars(overflow_, "all_reduce overflow");
@@ -66,7 +65,7 @@ void AdamW::step_on_host() {
   for (const Unit* unit : units_) elements += unit->trained_shard;
   if (spec_.optimizer.clip_grad_norm) {
     builder_.host_work(hw::HostWork::cpu_pass, mebi_elements(elements));
-    builder_.alloc(norm_, kCompute);
+    builder_.alloc(norm_, Stream::compute);
     scalar("aten::to norm", {out(norm_)});
     all_reduce_scalars(norm_, "all_reduce gradient norm");
     builder_.free(norm_);
@@ -85,14 +84,14 @@ void AdamW::native_step() {
 }
 
 void AdamW::native_clip() {
-  builder_.alloc(norm_, kCompute);
+  builder_.alloc(norm_, Stream::compute);
   const std::vector<Operand> gradients = operands_of({&Unit::sharded_grad}, Access::read);
   std::int64_t elements = 0;
   for (const Unit* unit : units_) elements += unit->trained_shard;
   const auto launch = [&](Function function, const char* op, std::int64_t writes, Access norm, Access access) {
     std::vector<Operand> operands{{norm_, norm}};
     for (const Operand& gradient : gradients) operands.push_back({gradient.buffer, access});
-    builder_.launch(kernel(op, elements, writes), kCompute, kWork, operands);
+    builder_.launch(kernel(op, elements, writes), Stream::compute, kOptimizerOp, operands);
     builder_.computes([&] {
       Call call{function, {norm_part()}, {}};
       for (const Part& gradient : gradient_parts()) call.parts.push_back(gradient);
@@ -143,7 +142,7 @@ Call AdamW::update_call(const Group& group) const {
 
 void AdamW::wait_for_host(const char* what) {
   const EventId known = builder_.event(what);
-  builder_.record(known, kCompute);
+  builder_.record(known, Stream::compute);
   builder_.host_wait(known, WaitReason::synchronize);
 }
 
@@ -170,8 +169,8 @@ void AdamW::create_state() {
   for (const Unit* unit : units_) {
     const KernelId zeros = kernel("aten::zeros_like", 0, unit->trained_shard);
     for (const BufferId state : {unit->exp_avg, unit->exp_avg_sq}) {
-      builder_.alloc(state, kCompute);
-      builder_.launch(zeros, kCompute, kWork, {out(state)});
+      builder_.alloc(state, Stream::compute);
+      builder_.launch(zeros, Stream::compute, kOptimizerOp, {out(state)});
       builder_.computes([&] { return zero_call(part(state, spec_.precision.master, unit->trained_shard)); });
     }
   }
@@ -210,7 +209,7 @@ void AdamW::pass(const Pass& pass, const std::vector<Group>& groups) {
     }
     const std::int64_t reads = lists + (pass.temporary_read ? 1 : 0);
     const std::int64_t writes = static_cast<std::int64_t>(pass.updates.size()) + (pass.temporary_written ? 1 : 0);
-    builder_.launch(kernel(pass.op, reads * group.elements, writes * group.elements), kCompute, kWork, operands);
+    builder_.launch(kernel(pass.op, reads * group.elements, writes * group.elements), Stream::compute, kOptimizerOp, operands);
     builder_.computes([&] { return update_call(group); });
     builder_.host_work(hw::HostWork::extra_launch, group.further_launches);
   }
@@ -234,7 +233,7 @@ void AdamW::multi_tensor() {
   pass({"aten::_foreach_lerp_", {&Unit::sharded_grad}, {&Unit::exp_avg}}, groups(2));
   pass({"aten::_foreach_mul_ beta2", {}, {&Unit::exp_avg_sq}}, groups(1));
   pass({"aten::_foreach_addcmul_", {&Unit::sharded_grad}, {&Unit::exp_avg_sq}}, groups(3));
-  for (const BufferId buffer : temporary_) builder_.alloc(buffer, kCompute);
+  for (const BufferId buffer : temporary_) builder_.alloc(buffer, Stream::compute);
   pass({"aten::_foreach_sqrt", {&Unit::exp_avg_sq}, {}, false, true}, groups(2));
   pass({"aten::_foreach_div_", {}, {}, true, true}, groups(1));
   pass({"aten::_foreach_add_ eps", {}, {}, true, true}, groups(1));
@@ -250,15 +249,15 @@ void AdamW::for_loop() {
     const std::int64_t count = tensors(u), n = (u.trained_shard + count - 1) / count;  // a shard's parameters, as if of one size
     const auto launch = [&](const char* op, std::int64_t reads, std::int64_t writes, std::initializer_list<Operand> operands) {
       const KernelId id = kernel(op, reads * n, writes * n);
-      for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, kCompute, kWork, operands);
+      for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, Stream::compute, kOptimizerOp, operands);
     };
     launch("aten::mul_ weight decay", 1, 1, {inout(u.master)});
     launch("aten::lerp_", 2, 1, {inout(u.exp_avg), in(u.sharded_grad)});
     launch("aten::mul_ beta2", 1, 1, {inout(u.exp_avg_sq)});
     launch("aten::addcmul_", 2, 1, {inout(u.exp_avg_sq), in(u.sharded_grad)});
-    builder_.alloc(root, kCompute);
+    builder_.alloc(root, Stream::compute);
     launch("aten::sqrt", 1, 1, {in(u.exp_avg_sq), out(root)});
-    builder_.alloc(denominator, kCompute);
+    builder_.alloc(denominator, Stream::compute);
     launch("aten::div", 1, 1, {in(root), out(denominator)});
     builder_.free(root);
     launch("aten::add_ eps", 1, 1, {inout(denominator)});
@@ -269,12 +268,12 @@ void AdamW::for_loop() {
 
 /// FSDP's clip_grad_norm_: norms of the sharded gradients, one all-reduce of one element, one multiplication per gradient. No host synchronisation.
 void AdamW::clip() {
-  builder_.alloc(norms_, kCompute);
-  builder_.alloc(norm_, kCompute);
+  builder_.alloc(norms_, Stream::compute);
+  builder_.alloc(norm_, Stream::compute);
   const auto per_tensor = [&](const Unit& unit, const char* op, bool updates, std::initializer_list<Operand> operands) {
     const std::int64_t count = tensors(unit), n = (unit.trained_shard + count - 1) / count;
     const KernelId id = kernel(op, n, updates ? n : 0);
-    for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, kCompute, kWork, operands);
+    for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, Stream::compute, kOptimizerOp, operands);
   };
   for (const Unit* unit : units_) per_tensor(*unit, "aten::linalg_vector_norm", false, {in(unit->sharded_grad), inout(norms_)});
   for (const char* op : {"aten::stack", "aten::linalg_vector_norm total", "aten::pow"}) scalar(op, {in(norms_), inout(norm_)});
@@ -287,8 +286,8 @@ void AdamW::clip() {
 
 /// torch.nn.utils.clip_grad_norm_ with its multi-tensor ops. Over DTensors the norms of all tensors, stacked, are all-reduced once (collectives of torchtitan runs in NCCL's logs).
 void AdamW::clip_tensors() {
-  builder_.alloc(norms_, kCompute);
-  builder_.alloc(norm_, kCompute);
+  builder_.alloc(norms_, Stream::compute);
+  builder_.alloc(norm_, Stream::compute);
   pass({"aten::_foreach_norm", {&Unit::sharded_grad}, {}}, groups(1));
   scalar("aten::stack", {inout(norms_)});
   all_reduce_scalars(norms_, "all_reduce gradient norms");
@@ -304,7 +303,7 @@ void AdamW::all_reduce_scalars(BufferId numbers, const char* label) {
   if (shards.ranks() == 1) return;
   const std::int64_t bytes = builder_.program().buffers[numbers].bytes;
   const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, norm_type(), bytes, shards}, Communicator::shard, true, label};
-  builder_.collective(builder_.collective(entry), kCompute, {inout(numbers)});
+  builder_.collective(builder_.collective(entry), Stream::compute, {inout(numbers)});
 }
 
 /// A kernel on a few numbers.
@@ -313,7 +312,7 @@ void AdamW::scalar(const char* op, std::initializer_list<Operand> operands) {
   shape.dtype = hw::Dtype::fp32;
   shape.memory = hw::MemoryClass::tiny;
   shape.read_bytes = shape.write_bytes = 4;
-  builder_.launch(builder_.kernel(shape, op, "elementwise_kernel"), kCompute, kWork, operands);
+  builder_.launch(builder_.kernel(shape, op, "elementwise_kernel"), Stream::compute, kOptimizerOp, operands);
 }
 
 }  // namespace stepcast::program

@@ -8,13 +8,8 @@
 namespace stepcast::program {
 namespace {
 
-constexpr Stream kCompute = Stream::compute, kReduce = Stream::all_reduce;
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kFirstBucket = 1 * kMiB, kBucket = 25 * kMiB;  // PyTorch's defaults (distributed.py, _DEFAULT_FIRST_BUCKET_BYTES)
-
-hw::KernelShape memory_bound(hw::MemoryClass memory, std::int64_t read, std::int64_t write) {
-  return {.kind = hw::KernelKind::memory_bound, .memory = memory, .read_bytes = read, .write_bytes = write};
-}
 
 std::vector<ParameterTensor> tensors_of(const Unit& unit, const ModelShape& model) {
   return unit.root ? root_tensors(model) : block_tensors(model, unit.first_block);
@@ -201,7 +196,7 @@ void Ddp::rebuild_buckets() {
 }
 
 void Ddp::setup() {
-  for (const Bucket& bucket : buckets_) builder_.alloc(bucket.memory, kCompute);
+  for (const Bucket& bucket : buckets_) builder_.alloc(bucket.memory, Stream::compute);
 }
 
 // --- the step ----------------------------------------------------------------------------------------------------------------------------------------
@@ -250,7 +245,7 @@ void Ddp::backward() {
 /// Autocast: each weight is cast where it is used and kept for the backward.
 void Ddp::cast_weights(const Unit& unit) {
   if (!casts()) return;
-  builder_.alloc(unit.params, kCompute);
+  builder_.alloc(unit.params, Stream::compute);
   const std::vector<KernelId>& kernels = casts_[static_cast<std::size_t>(&unit - units_.data())];
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     extra(kernels[i], {in(unit.master), inout(unit.params)});
@@ -303,13 +298,13 @@ void Ddp::gradient_ready(Parameter& parameter) {
 void Ddp::accumulate(Parameter& parameter) {
   const BufferId target = parameter.exists ? parameter.later : parameter.gradient;
   if (casts() || builder_.executable()) {
-    builder_.alloc(target, kCompute);
+    builder_.alloc(target, Stream::compute);
     extra(parameter.cast_gradient, {in(parameter.produced), out(target)});
     builder_.computes([&] { return copy_call(part(parameter.produced, spec_.precision.param, parameter.elements), gradient_part(parameter, target)); });
     builder_.free(parameter.produced);
   } else {
     builder_.free(parameter.produced);
-    builder_.alloc(target, kCompute);
+    builder_.alloc(target, Stream::compute);
   }
   if (parameter.exists) {
     extra(parameter.add, {inout(parameter.in_bucket ? buckets_[parameter.bucket].memory : parameter.gradient), in(target)});
@@ -329,15 +324,15 @@ void Ddp::bucket_ready(std::size_t bucket) {
 }
 
 void Ddp::all_reduce(Bucket& bucket) {
-  stream_wait(kReduce, kCompute);
-  if (spec_.world.ranks() > 1) builder_.collective(bucket.all_reduce, kReduce, {inout(bucket.memory)});
-  builder_.record(bucket.reduced, kReduce);
+  stream_wait(Stream::all_reduce, Stream::compute);
+  if (spec_.world.ranks() > 1) builder_.collective(bucket.all_reduce, Stream::all_reduce, {inout(bucket.memory)});
+  builder_.record(bucket.reduced, Stream::all_reduce);
 }
 
 /// Compute waits for every bucket; unless gradients are views of the buckets, they are copied back.
 void Ddp::finalize() {
   builder_.host_work(hw::HostWork::ddp_final_callback);
-  for (const Bucket& bucket : buckets_) builder_.wait(kCompute, bucket.reduced);
+  for (const Bucket& bucket : buckets_) builder_.wait(Stream::compute, bucket.reduced);
   for (const Parameter& parameter : parameters_) {
     if (parameter.in_bucket) continue;
     extra(parameter.copy, {in(buckets_[parameter.bucket].memory), out(parameter.gradient)});
@@ -355,7 +350,7 @@ void Ddp::zero_grad() {
 }
 
 void Ddp::extra(KernelId kernel, std::initializer_list<Operand> operands) {
-  if (!scheduled_only()) builder_.launch(kernel, kCompute, hw::HostWork::op_backward, operands);
+  if (!scheduled_only()) builder_.launch(kernel, Stream::compute, hw::HostWork::op_backward, operands);
 }
 
 }  // namespace stepcast::program

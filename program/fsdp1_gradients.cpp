@@ -56,7 +56,7 @@ Call Fsdp1::concatenation(const Unit& unit, std::span<const Operand> gradients, 
 namespace {
 
 constexpr Stream kPost = Stream::post_backward;
-constexpr hw::HostWork kWork = hw::HostWork::op_backward;
+constexpr hw::HostWork kAfterBackward = hw::HostWork::op_backward;
 
 }  // namespace
 
@@ -67,18 +67,18 @@ void Fsdp1::reduce_gradient(Unit& unit) {
   const BufferId shard = reduce_scatter(unit);
   if (types_.cast_to_master) {
     builder_.alloc(result, stream);
-    extra(unit.cast_to_master, stream, kWork, {in(shard), out(result)});
+    extra(unit.cast_to_master, stream, kAfterBackward, {in(shard), out(result)});
     builder_.computes([&] { return copy_call(reduced_part(unit, shard), master_part(unit, result)); });
     builder_.free(shard);
   }
   if (unit.has_sharded_grad) {
-    extra(unit.accumulate, stream, kWork, {inout(unit.sharded_grad), in(result)});
+    extra(unit.accumulate, stream, kAfterBackward, {inout(unit.sharded_grad), in(result)});
     builder_.computes([&] { return add_call(master_part(unit, unit.sharded_grad), master_part(unit, result)); });
     builder_.free(result);
   }
   unit.has_sharded_grad = !types_.offloaded;
   if (types_.offloaded) {
-    extra(unit.send_gradient, stream, kWork, {in(result)});
+    extra(unit.send_gradient, stream, kAfterBackward, {in(result)});
     if (result == shard && stream != kPost) builder_.record_stream(result, stream);
     builder_.free(result);
   }
@@ -91,13 +91,13 @@ void Fsdp1::reduce_gradient(Unit& unit) {
 BufferId Fsdp1::reduce_scatter(Unit& unit) {
   if (types_.cast_to_reduce) {
     builder_.alloc(unit.reduce_grad, kPost);
-    extra(unit.cast_to_reduce, kPost, kWork, {in(unit.flat_grad), out(unit.reduce_grad)});
+    extra(unit.cast_to_reduce, kPost, kAfterBackward, {in(unit.flat_grad), out(unit.reduce_grad)});
     builder_.computes([&] { return copy_call(flat_part(unit, unit.flat_grad), part(unit.reduce_grad, spec_.precision.reduce, unit.flat.elements)); });
   }
   const bool padded = unit.padded_grad != unit.reduce_grad;
   if (padded) {
     builder_.alloc(unit.padded_grad, kPost);
-    extra(unit.pad, kPost, kWork, {in(unit.reduce_grad), out(unit.padded_grad)});
+    extra(unit.pad, kPost, kAfterBackward, {in(unit.reduce_grad), out(unit.padded_grad)});
     builder_.computes([&] {
       const auto reduce = spec_.precision.reduce;
       const std::int64_t n = unit.flat.elements;
@@ -108,7 +108,7 @@ BufferId Fsdp1::reduce_scatter(Unit& unit) {
   const BufferId shard = types_.cast_to_master ? unit.reduced : unit.has_sharded_grad ? unit.new_sharded_grad : unit.sharded_grad;
   builder_.alloc(shard, kPost);
   if (divide_.pre > 1) {
-    extra(unit.pre_divide, kPost, kWork, {inout(unit.padded_grad)});
+    extra(unit.pre_divide, kPost, kAfterBackward, {inout(unit.padded_grad)});
     builder_.computes([&] { return scale_call(part(unit.padded_grad, spec_.precision.reduce, unit.flat.padded()), 1 / divide_.pre); });
   }
   collective(unit.reduce_scatter, kPost, {in(unit.padded_grad), out(shard)});
@@ -118,7 +118,7 @@ BufferId Fsdp1::reduce_scatter(Unit& unit) {
     builder_.collective(unit.all_reduce, Stream::all_reduce, {inout(shard)});
   }
   if (divide_.post > 1) {
-    extra(unit.post_divide, hybrid() ? Stream::all_reduce : kPost, kWork, {inout(shard)});
+    extra(unit.post_divide, hybrid() ? Stream::all_reduce : kPost, kAfterBackward, {inout(shard)});
     builder_.computes([&] { return scale_call(reduced_part(unit, shard), 1 / divide_.post); });
   }
   if (padded) builder_.free(unit.padded_grad);
@@ -133,7 +133,7 @@ void Fsdp1::all_reduce_gradient(Unit& unit) {
   if (types_.replicated) {
     const auto divide = [&](KernelId kernel, double factor) {
       if (factor <= 1) return;
-      extra(kernel, kPost, kWork, {inout(gradient)});
+      extra(kernel, kPost, kAfterBackward, {inout(gradient)});
       builder_.computes([&] { return scale_call(reduced_part(unit, gradient), 1 / factor); });
     };
     divide(unit.pre_divide, divide_.pre);
@@ -142,7 +142,7 @@ void Fsdp1::all_reduce_gradient(Unit& unit) {
   }
   if (types_.cast_to_master) {
     if (!earlier) builder_.alloc(unit.sharded_grad, kPost);
-    extra(unit.cast_to_master, kPost, kWork, {in(gradient), out(unit.sharded_grad)});
+    extra(unit.cast_to_master, kPost, kAfterBackward, {in(gradient), out(unit.sharded_grad)});
     builder_.computes([&] { return copy_call(reduced_part(unit, gradient), master_part(unit, unit.sharded_grad)); });
     if (gradient != unit.flat_grad) builder_.free(gradient);
   }
@@ -164,7 +164,7 @@ BufferId Fsdp1::cast_to_reduce_type(Unit& unit) {
   if (!casts || types_.gradient_in_place) return from;
   const BufferId to = types_.cast_to_master ? unit.reduce_grad : unit.sharded_grad;
   builder_.alloc(to, kPost);
-  extra(unit.has_sharded_grad ? unit.cast_master_to_reduce : unit.cast_to_reduce, kPost, kWork, {in(from), out(to)});
+  extra(unit.has_sharded_grad ? unit.cast_master_to_reduce : unit.cast_to_reduce, kPost, kAfterBackward, {in(from), out(to)});
   builder_.computes([&] { return copy_call(unit.has_sharded_grad ? master_part(unit, from) : flat_part(unit, from), reduced_part(unit, to)); });
   return to;
 }

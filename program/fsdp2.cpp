@@ -7,7 +7,7 @@
 namespace stepcast::program {
 namespace {
 
-constexpr Stream kCompute = Stream::compute, kCopyIn = Stream::copy_in, kGather = Stream::all_gather;
+constexpr Stream kCopyIn = Stream::copy_in, kGather = Stream::all_gather;
 
 }  // namespace
 
@@ -80,8 +80,8 @@ void Fsdp2::backward() {
 
 void Fsdp2::root_pre_forward() {
   builder_.host_work(hw::HostWork::fsdp2_root_pre_forward);
-  stream_wait(kCopyIn, kCompute);  // the optimizer must be done
-  stream_wait(kGather, kCompute);
+  stream_wait(kCopyIn, Stream::compute);  // the optimizer must be done
+  stream_wait(kGather, Stream::compute);
   work_.copy_inputs();
 }
 
@@ -138,7 +138,7 @@ void Fsdp2::final_callback() {
   for (Index i = 0; i < wrapped_.groups.size(); ++i) {
     Fsdp2Group& g = group(i);
     end_mistargeted(i);
-    if (g.unfinished) builder_.wait(kCompute, g.finished);
+    if (g.unfinished) builder_.wait(Stream::compute, g.finished);
     if (g.holds_reduce_output) builder_.free(g.reduce_output);
     if (g.unfinished && offloaded()) builder_.host_wait(g.finished, WaitReason::synchronize);  // the gradients are there
     if (g.holds_gradient) builder_.free(unit(i).sharded_grad);
@@ -226,18 +226,18 @@ void Fsdp2::wait_for_unshard(Index i) {
 
 void Fsdp2::copy_out(Index i) {
   Fsdp2Group& g = group(i);
-  builder_.wait(kCompute, g.gathered);
+  builder_.wait(Stream::compute, g.gathered);
   std::vector<Operand> operands{in(g.staging)};
   for (const BufferId storage : g.storages) {
-    builder_.alloc(storage, kCompute);
+    builder_.alloc(storage, Stream::compute);
     operands.push_back(out(storage));
   }
-  extra(g.copy_out, kCompute, operands);
+  extra(g.copy_out, Stream::compute, operands);
   builder_.computes([&] { return copied_out(i); });
   builder_.host_work(hw::HostWork::views_unsharded, unit(i).tensors);
   if (g.state == Fsdp2Group::State::sharded_post_forward) builder_.free(g.post_forward_shard);
   g.state = Fsdp2Group::State::unsharded;
-  builder_.record(g.copied_out, kCompute);
+  builder_.record(g.copied_out, Stream::compute);
 }
 
 /// Both streams wait for the copy-out, then the buffer can be reused on the copy-in stream.
@@ -250,17 +250,17 @@ void Fsdp2::release_staging(const Fsdp2Group& g) {
 void Fsdp2::reshard_post_forward(Index i) {
   Fsdp2Group& g = group(i);
   if (spec_.policy.reshard_after_forward == kReshardAfterForward) return to_sharded(i);
-  builder_.alloc(g.post_forward_shard, kCompute);
+  builder_.alloc(g.post_forward_shard, Stream::compute);
   if (!scheduled_only()) {
     for (std::size_t t = 0; t < g.storages.size(); ++t) {
-      extra(g.clones[t], kCompute, {in(g.storages[t]), inout(g.post_forward_shard)});
+      extra(g.clones[t], Stream::compute, {in(g.storages[t]), inout(g.post_forward_shard)});
       builder_.computes([&] { return cloned(i, t); });
     }
   }
   free_storages(g);
   builder_.host_work(hw::HostWork::views_sharded, unit(i).tensors);
   g.state = Fsdp2Group::State::sharded_post_forward;
-  builder_.record(g.resharded, kCompute);
+  builder_.record(g.resharded, Stream::compute);
 }
 
 void Fsdp2::to_sharded(Index i) {
@@ -294,18 +294,18 @@ void Fsdp2::find_fp8_scales() {
     operands.push_back(in(unit(i).master));
   }
   const BufferId maxima = builder_.buffer("float8.maxima", 4 * weights, Owner::workspace);
-  builder_.alloc(maxima, kCompute);
+  builder_.alloc(maxima, Stream::compute);
   operands.push_back(out(maxima));
   const auto kernel = [&](const char* op, std::int64_t bytes) {
     return builder_.kernel({.kind = hw::KernelKind::memory_bound, .memory = hw::MemoryClass::optimizer, .read_bytes = bytes, .write_bytes = 4 * weights}, op,
                            "multi_tensor_apply_kernel");
   };
-  extra(kernel("aten::_foreach_norm largest element", hw::bytes_per_element(spec_.precision.master) * elements), kCompute, operands);
+  extra(kernel("aten::_foreach_norm largest element", hw::bytes_per_element(spec_.precision.master) * elements), Stream::compute, operands);
   if (ranks_.shard.ranks() > 1) {
     const hw::CollectiveShape shape{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, 4 * weights, ranks_.shard};
-    builder_.collective(builder_.collective({shape, Communicator::shard, true, "all_reduce float8 maxima"}), kCompute, {inout(maxima)});
+    builder_.collective(builder_.collective({shape, Communicator::shard, true, "all_reduce float8 maxima"}), Stream::compute, {inout(maxima)});
   }
-  for (const char* op : {"aten::clamp maxima", "aten::reciprocal maxima", "aten::mul scales"}) extra(kernel(op, 4 * weights), kCompute, {inout(maxima)});
+  for (const char* op : {"aten::clamp maxima", "aten::reciprocal maxima", "aten::mul scales"}) extra(kernel(op, 4 * weights), Stream::compute, {inout(maxima)});
   builder_.free(maxima);
 }
 

@@ -2,11 +2,7 @@
 #include "program/fsdp2.hpp"
 
 namespace stepcast::program {
-namespace {
-
-constexpr Stream kCompute = Stream::compute;
-
-}  // namespace
+namespace {}  // namespace
 
 void Fsdp2::watch_inner_units() {
   for (Index i = 0; i < wrapped_.units.size(); ++i) {
@@ -49,7 +45,7 @@ bool Fsdp2::has_backward(Index i) {
 void Fsdp2::end_mistargeted(Index i) {
   Fsdp2Group& g = group(i);
   if (g.pending) {
-    builder_.wait(kCompute, g.gathered);
+    builder_.wait(Stream::compute, g.gathered);
     builder_.free(g.staging);
     g.pending = false;
   }

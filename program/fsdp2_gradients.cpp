@@ -6,11 +6,7 @@
 #include "program/host_copies.hpp"
 
 namespace stepcast::program {
-namespace {
-
-constexpr Stream kCompute = Stream::compute, kReduce = Stream::reduce_scatter;
-
-}  // namespace
+namespace {}  // namespace
 
 /// Buffers of the gradients of a group's parameters, and those that keep them over micro-batches in the reduction type.
 void Fsdp2::collect_gradients(Index i) {
@@ -52,16 +48,16 @@ void Fsdp2::accumulate_unsharded(Index i) {
     const BufferId gradient = gradients_[t], kept = accumulated_[t];
     const std::int64_t bytes = builder_.program().buffers[gradient].bytes, kept_bytes = builder_.program().buffers[kept].bytes;
     if (!g.has_accumulated && moves) {
-      builder_.alloc(kept, kCompute);
-      extra(kernel("aten::to accumulated gradient", bytes, kept_bytes), kCompute, {in(gradient), out(kept)});
+      builder_.alloc(kept, Stream::compute);
+      extra(kernel("aten::to accumulated gradient", bytes, kept_bytes), Stream::compute, {in(gradient), out(kept)});
       builder_.computes([&] { return copy_call(of_gradient(gradient), of_kept(kept)); });
     }
     if (g.has_accumulated) {
-      extra(kernel("aten::add_ accumulated gradient", bytes + kept_bytes, kept_bytes), kCompute, {inout(kept), in(gradient)});
+      extra(kernel("aten::add_ accumulated gradient", bytes + kept_bytes, kept_bytes), Stream::compute, {inout(kept), in(gradient)});
       builder_.computes([&] { return add_call(of_kept(kept), of_gradient(gradient)); });
     }
     builder_.free(gradient);
-    if (!g.has_accumulated && !moves) builder_.alloc(kept, kCompute);
+    if (!g.has_accumulated && !moves) builder_.alloc(kept, Stream::compute);
   }
   g.has_accumulated = true;
 }
@@ -69,7 +65,7 @@ void Fsdp2::accumulate_unsharded(Index i) {
 /// At most one reduce-scatter's input waits: compute waits for it before it fills the next one.
 void Fsdp2::wait_for_outstanding() {
   if (outstanding_ == kNone) return;
-  builder_.wait(kCompute, group(outstanding_).reduced);
+  builder_.wait(Stream::compute, group(outstanding_).reduced);
   builder_.free(group(outstanding_).reduce_input);
   outstanding_ = kNone;
 }
@@ -98,38 +94,38 @@ Call Fsdp2::chunks(Index i, const std::vector<BufferId>& gradients) {
 void Fsdp2::reduce(Index i) {
   Fsdp2Group& g = group(i);
   const std::vector<BufferId>& gradients = g.has_accumulated ? accumulated_ : gradients_;
-  builder_.alloc(g.reduce_input, kCompute);
+  builder_.alloc(g.reduce_input, Stream::compute);
   std::vector<Operand> operands;
   std::transform(gradients.begin(), gradients.end(), std::back_inserter(operands), in);
   operands.push_back(out(g.reduce_input));
-  extra(g.chunk_cat, kCompute, operands);
+  extra(g.chunk_cat, Stream::compute, operands);
   builder_.computes([&] { return chunks(i, gradients); });
   for (const BufferId gradient : gradients) builder_.free(gradient);
   g.has_accumulated = false;
   const bool as_it_is = spec_.precision.reduce == spec_.precision.master && !g.has_sharded_grad;
   const BufferId output = as_it_is ? unit(i).sharded_grad : g.reduce_output;
-  stream_wait(kReduce, kCompute);
+  stream_wait(Stream::reduce_scatter, Stream::compute);
   reduce_scatter(i, output);
   if (replicated()) all_reduce(i, output);
-  finish_reduction(i, output, replicated() ? Stream::all_reduce : kReduce);
+  finish_reduction(i, output, replicated() ? Stream::all_reduce : Stream::reduce_scatter);
   outstanding_ = i;
 }
 
 void Fsdp2::reduce_scatter(Index i, BufferId output) {
   const Fsdp2Group& g = group(i);
-  builder_.alloc(output, kReduce);
+  builder_.alloc(output, Stream::reduce_scatter);
   const bool divides = spec_.precision.reduce == hw::Dtype::fp16;
-  if (divides && divide_.pre > 1) extra(g.pre_divide, kReduce, {inout(g.reduce_input)});
-  if (ranks_.shard.ranks() > 1) builder_.collective(g.reduce_scatter, kReduce, {in(g.reduce_input), out(output)});
+  if (divides && divide_.pre > 1) extra(g.pre_divide, Stream::reduce_scatter, {inout(g.reduce_input)});
+  if (ranks_.shard.ranks() > 1) builder_.collective(g.reduce_scatter, Stream::reduce_scatter, {in(g.reduce_input), out(output)});
   else {
-    extra(g.copy_reduced, kReduce, {in(g.reduce_input), out(output)});
+    extra(g.copy_reduced, Stream::reduce_scatter, {in(g.reduce_input), out(output)});
     builder_.computes([&] { return copy_call(shard_part(i, g.reduce_input, spec_.precision.reduce), shard_part(i, output, spec_.precision.reduce)); });
   }
-  builder_.record(g.reduced, kReduce);
+  builder_.record(g.reduced, Stream::reduce_scatter);
 }
 
 void Fsdp2::all_reduce(Index i, BufferId output) {
-  stream_wait(Stream::all_reduce, kReduce);
+  stream_wait(Stream::all_reduce, Stream::reduce_scatter);
   builder_.collective(group(i).all_reduce, Stream::all_reduce, {inout(output)});
 }
 
@@ -152,15 +148,15 @@ void Fsdp2::finish_reduction(Index i, BufferId output, Stream stream) {
     builder_.computes([&] { return add_call(shard_part(i, u.sharded_grad, spec_.precision.master), shard_part(i, result, spec_.precision.master)); });
     if (casts_back) builder_.free(result);
   }
-  if (offloaded()) send_to_host(i, result, casts_back ? stream : kReduce, stream);
+  if (offloaded()) send_to_host(i, result, casts_back ? stream : Stream::reduce_scatter, stream);
   builder_.record(g.finished, stream);
   if (offloaded() && micro_batch_ > 0 && !spec_.policy.no_sync) {  // the sum is formed on the host, behind a copy that blocks
     builder_.host_wait(g.finished, WaitReason::synchronize);
     builder_.host_work(hw::HostWork::cpu_pass, mebi_elements(u.flat.shard));
   }
   g.unfinished = true;
-  g.holds_reduce_output = output == g.reduce_output && stream != kReduce;
-  if (output == g.reduce_output && stream == kReduce) builder_.free(output);
+  g.holds_reduce_output = output == g.reduce_output && stream != Stream::reduce_scatter;
+  if (output == g.reduce_output && stream == Stream::reduce_scatter) builder_.free(output);
   g.has_sharded_grad = !offloaded();
 }
 
@@ -177,7 +173,7 @@ void Fsdp2::zero_grad() {
   for (Index i = 0; i < wrapped_.groups.size(); ++i) {
     if (!group(i).has_sharded_grad) continue;
     if (!spec_.optimizer.zero_grad_set_to_none) {
-      extra(unit(i).zero, kCompute, {out(unit(i).sharded_grad)});
+      extra(unit(i).zero, Stream::compute, {out(unit(i).sharded_grad)});
       builder_.computes([&] { return zero_call(shard_part(i, unit(i).sharded_grad, spec_.precision.master)); });
       continue;
     }

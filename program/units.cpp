@@ -7,11 +7,11 @@
 #include "program/host_copies.hpp"
 
 namespace stepcast::program {
-namespace {
 
 hw::KernelShape memory_bound(hw::MemoryClass memory, std::int64_t read, std::int64_t write) {
   return {.kind = hw::KernelKind::memory_bound, .memory = memory, .read_bytes = read, .write_bytes = write};
 }
+namespace {
 
 class UnitMaker {
  public:

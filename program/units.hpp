@@ -15,6 +15,9 @@
 
 namespace stepcast::program {
 
+/// A kernel that only moves data.
+hw::KernelShape memory_bound(hw::MemoryClass memory, std::int64_t read_bytes, std::int64_t write_bytes);
+
 /// Bytes below: N = elements of the flat parameter, S = shard, W S = padded; p, r, m = bytes per element of parameters, reduction and master copy.
 struct Unit {
   std::string name;         // "b3", "root"

@@ -6,7 +6,6 @@
 namespace stepcast::program {
 namespace {
 
-constexpr Stream kCompute = Stream::compute;
 constexpr std::int64_t kDouble = 8;  // norms are taken of gradients in fp64
 
 }  // namespace
@@ -28,7 +27,7 @@ ZeroOptimizer::ZeroOptimizer(const StepSpec& spec, Builder& builder, const Unit&
       adamw_(spec, builder, units_) {}
 
 void ZeroOptimizer::setup() {
-  if (!offloaded()) builder_.alloc(units_.front().master, kCompute);
+  if (!offloaded()) builder_.alloc(units_.front().master, Stream::compute);
 }
 
 void ZeroOptimizer::step(bool gives_back) {
@@ -55,7 +54,7 @@ void ZeroOptimizer::update_on_device(bool gives_back) {
 /// Tensor by tensor. With fp16 another pass looks for overflow, and the host waits for its verdict before it goes on.
 void ZeroOptimizer::norm_of_gradients() {
   using enum hw::MemoryClass;
-  builder_.alloc(norm_, kCompute);
+  builder_.alloc(norm_, Stream::compute);
   const std::int64_t each = (elements_ + tensors_ - 1) / tensors_;  // as if of one size
   const KernelId to_double = kernel("aten::to double gradient", elementwise, p_ * each, kDouble * each);
   const KernelId norm = kernel("aten::linalg_vector_norm", normalization, kDouble * each, kDouble);
@@ -76,7 +75,7 @@ void ZeroOptimizer::norm_of_gradients() {
 void ZeroOptimizer::combine_norms() {
   if (spec_.world.ranks() > 1) {
     const CollectiveEntry entry{{hw::CollectiveKind::all_reduce, hw::Dtype::fp32, 4, spec_.world}, Communicator::shard, true, "all_reduce gradient norm"};
-    builder_.collective(builder_.collective(entry), kCompute, {inout(norm_)});
+    builder_.collective(builder_.collective(entry), Stream::compute, {inout(norm_)});
   }
   for (int op = 0; op < (spec_.optimizer.clip_grad_norm ? 3 : 1); ++op) launch(kernel("aten::norm scalar", hw::MemoryClass::tiny, 4, 4), {inout(norm_)});
 }
@@ -84,18 +83,18 @@ void ZeroOptimizer::combine_norms() {
 /// flatten(gradients).to(fp32).
 void ZeroOptimizer::fp32_gradient(bool gives_back) {
   const BufferId gradient = units_.front().sharded_grad, flat = p_ == m_ ? gradient : flat_;
-  builder_.alloc(flat, kCompute);
+  builder_.alloc(flat, Stream::compute);
   launch(kernel("aten::cat flatten gradients", hw::MemoryClass::copy, p_ * elements_, p_ * elements_), {in(gradients_), out(flat)});
   if (gives_back) builder_.free(gradients_);
   if (flat == gradient) return;
-  builder_.alloc(gradient, kCompute);
+  builder_.alloc(gradient, Stream::compute);
   launch(kernel("aten::to fp32 gradient", hw::MemoryClass::elementwise, p_ * elements_, m_ * elements_), {in(flat), out(gradient)});
   builder_.free(flat);
 }
 
 /// The gradients have been copied during the backward, their norms taken there. What remains of the norm is one number.
 void ZeroOptimizer::update_on_host() {
-  builder_.alloc(norm_, kCompute);
+  builder_.alloc(norm_, Stream::compute);
   launch(kernel("aten::fill_ norm", hw::MemoryClass::tiny, 0, 4), {out(norm_)});
   combine_norms();
   builder_.free(norm_);
@@ -113,7 +112,7 @@ void ZeroOptimizer::write_back_from_host() {
     launch(copy_to_device(builder_, p_ * elements_), {inout(bit16_)});
     return synchronize();
   }
-  builder_.alloc(staged_, kCompute);
+  builder_.alloc(staged_, Stream::compute);
   launch(copy_to_device(builder_, m_ * elements_), {out(staged_)});
   synchronize();
   launch(kernel("aten::copy_ updated partition", hw::MemoryClass::elementwise, m_ * elements_, p_ * elements_), {in(staged_), inout(bit16_)});
@@ -121,7 +120,7 @@ void ZeroOptimizer::write_back_from_host() {
 }
 
 void ZeroOptimizer::synchronize() {
-  builder_.record(done_, kCompute);
+  builder_.record(done_, Stream::compute);
   builder_.host_wait(done_, WaitReason::synchronize);
 }
 

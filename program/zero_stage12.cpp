@@ -9,7 +9,6 @@
 namespace stepcast::program {
 namespace {
 
-constexpr Stream kCompute = Stream::compute;
 constexpr std::int64_t kAlignment = 2;  // elements; nccl_start_alignment_factor
 
 std::vector<ZeroParameter> trained(std::vector<ZeroParameter> parameters) {
@@ -38,7 +37,7 @@ ZeroStage12::ZeroStage12(const StepSpec& spec, Builder& builder, const std::vect
       m_(hw::bytes_per_element(spec.precision.master)),
       group_(partition_group(spec)),
       ranks_(group_.ranks()),
-      reduction_(spec.policy.overlap_comm ? Stream::all_reduce : kCompute),
+      reduction_(spec.policy.overlap_comm ? Stream::all_reduce : Stream::compute),
       flat_parameters_(parameters_of(spec, builder)),
       frozen_parameters_(builder.buffer("frozen_parameters", p_ * (parameters(spec.model) - trained_parameters(spec.model)), Owner::parameters)),
       gradient_partition_(builder.buffer("gradient_partition", p_ * partition_of(spec), Owner::gradients)),
@@ -61,8 +60,8 @@ ZeroStage12::ZeroStage12(const StepSpec& spec, Builder& builder, const std::vect
 }
 
 void ZeroStage12::setup() {
-  builder_.alloc(flat_parameters_, kCompute);
-  if (builder_.program().buffers[frozen_parameters_].bytes > 0) builder_.alloc(frozen_parameters_, kCompute);
+  builder_.alloc(flat_parameters_, Stream::compute);
+  if (builder_.program().buffers[frozen_parameters_].bytes > 0) builder_.alloc(frozen_parameters_, Stream::compute);
   optimizer_.setup();
 }
 
@@ -80,7 +79,7 @@ void ZeroStage12::forward() {
 void ZeroStage12::backward() {
   buckets_ = ipg_index_ = 0;
   if (reduces()) {
-    for (const BufferId buffer : ipg_buffers_) builder_.alloc(buffer, kCompute);
+    for (const BufferId buffer : ipg_buffers_) builder_.alloc(buffer, Stream::compute);
   }
   if (spec_.kernels.loss == Loss::chunked && shared_ != head_weight_ && !work_.head_gradients().empty())
     gradient_ready(head_weight_);  // it is there from the forward on
@@ -118,11 +117,11 @@ void ZeroStage12::accumulate(std::size_t parameter) {
   const BufferId produced = parameters_[parameter].gradient, kept = accumulated_[parameter];
   if (micro_batch_ == 0) {
     builder_.free(produced);
-    builder_.alloc(kept, kCompute);
+    builder_.alloc(kept, Stream::compute);
     return;
   }
   const std::int64_t bytes = p_ * parameters_[parameter].elements;
-  builder_.launch(kernel("AccumulateGrad add_", hw::MemoryClass::elementwise, 2 * bytes, bytes), kCompute, hw::HostWork::op_backward,
+  builder_.launch(kernel("AccumulateGrad add_", hw::MemoryClass::elementwise, 2 * bytes, bytes), Stream::compute, hw::HostWork::op_backward,
                   {inout(kept), in(produced)});
   builder_.free(produced);
 }
@@ -136,7 +135,7 @@ void ZeroStage12::add_to_bucket(std::size_t parameter) {
   if (ipg_buffers_.empty() || elements > spec_.policy.reduce_bucket_size) {
     bucket_.gradients.push_back(gradient);
   } else {
-    builder_.launch(kernel("aten::copy_ into ipg_buffer", hw::MemoryClass::copy, p_ * elements, p_ * elements), kCompute, hw::HostWork::op_backward,
+    builder_.launch(kernel("aten::copy_ into ipg_buffer", hw::MemoryClass::copy, p_ * elements, p_ * elements), Stream::compute, hw::HostWork::op_backward,
                     {in(gradient), inout(ipg_buffers_[ipg_index_])});
     builder_.free(gradient);
     bucket_.copied = true;
@@ -148,9 +147,9 @@ void ZeroStage12::add_to_bucket(std::size_t parameter) {
 void ZeroStage12::reduce_bucket() {
   if (bucket_.elements == 0) return;
   builder_.host_work(hw::HostWork::zero_reduction);
-  if (reduction_ != kCompute) {
-    stream_wait(reduction_, kCompute);
-    stream_wait(kCompute, reduction_);
+  if (reduction_ != Stream::compute) {
+    stream_wait(reduction_, Stream::compute);
+    stream_wait(Stream::compute, reduction_);
   }
   std::vector<BufferId> sources = bucket_.gradients;
   if (bucket_.copied) sources.push_back(ipg_buffers_[ipg_index_]);
@@ -158,7 +157,7 @@ void ZeroStage12::reduce_bucket() {
   if (optimizer_.offloaded()) host_gradients_.add(buckets_, sources, share(bucket_.elements, ranks_), stage2() && micro_batch_ > 0, last_micro_batch());
   else keep_own_part(sources, bucket_.elements);
   for (const BufferId gradient : bucket_.gradients) {
-    if (reduction_ != kCompute) builder_.record_stream(gradient, reduction_);
+    if (reduction_ != Stream::compute) builder_.record_stream(gradient, reduction_);
     builder_.free(gradient);
   }
   if (ipg_buffers_.size() > 1) ipg_index_ = 1 - ipg_index_;
@@ -210,14 +209,14 @@ void ZeroStage12::keep_own_part(std::span<const BufferId> sources, std::int64_t 
 void ZeroStage12::epilogue() {
   builder_.host_work(hw::HostWork::zero_backward_epilogue);
   reduce_bucket();
-  if (reduction_ != kCompute) {
-    stream_wait(kCompute, reduction_);
-    builder_.record(drained_, kCompute);
+  if (reduction_ != Stream::compute) {
+    stream_wait(Stream::compute, reduction_);
+    builder_.record(drained_, Stream::compute);
     builder_.host_wait(drained_, WaitReason::synchronize);
   }
   if (stage2() && micro_batch_ > 0 && !optimizer_.offloaded()) {
     const std::int64_t bytes = p_ * partition_of(spec_);
-    builder_.launch(kernel("aten::add_ averaged gradients", hw::MemoryClass::elementwise, 2 * bytes, bytes), kCompute, hw::HostWork::op_backward,
+    builder_.launch(kernel("aten::add_ averaged gradients", hw::MemoryClass::elementwise, 2 * bytes, bytes), Stream::compute, hw::HostWork::op_backward,
                     {inout(gradient_partition_), in(new_partition_)});
     builder_.free(new_partition_);
   }
@@ -241,7 +240,7 @@ void ZeroStage12::gather_parameters() {
                                 group_ == spec_.world ? Communicator::shard : Communicator::sub_shard,
                                 false,
                                 "all_gather updated parameters"};
-    builder_.collective(builder_.collective(entry), kCompute, {inout(flat_parameters_)});
+    builder_.collective(builder_.collective(entry), Stream::compute, {inout(flat_parameters_)});
     if (elements == rest) return;
   }
 }

@@ -11,8 +11,6 @@
 namespace stepcast::program {
 namespace {
 
-constexpr Stream kCompute = Stream::compute;
-
 std::vector<ParameterTensor> all_tensors(const ModelShape& model) {
   std::vector<ParameterTensor> tensors = root_tensors(model);
   for (std::int64_t b = 0; b < model.layers; ++b) {
@@ -55,7 +53,7 @@ ZeroStage3::ZeroStage3(const StepSpec& spec, Builder& builder, const std::vector
       p_(hw::bytes_per_element(spec.precision.param)),
       r_(hw::bytes_per_element(spec.precision.reduce)),
       ranks_(spec.world.ranks()),
-      reduction_(spec.policy.overlap_comm ? Stream::reduce_scatter : kCompute),
+      reduction_(spec.policy.overlap_comm ? Stream::reduce_scatter : Stream::compute),
       persistent_(persistent_of(spec, builder)),
       partition_(builder.buffer("bit16_partition", p_ * partition_of(spec), Owner::parameters)),
       gradient_partition_(builder.buffer("gradient_partition", p_ * trained_partition_of(spec), Owner::gradients)),
@@ -111,7 +109,7 @@ void ZeroStage3::add_part(const std::vector<std::size_t>& numbers, bool tied_hea
 
 void ZeroStage3::setup() {
   const auto alloc = [&](BufferId buffer) {
-    if (builder_.program().buffers[buffer].bytes > 0) builder_.alloc(buffer, kCompute);
+    if (builder_.program().buffers[buffer].bytes > 0) builder_.alloc(buffer, Stream::compute);
   };
   alloc(persistent_);
   if (spec_.policy.cpu_offload != CpuOffload::parameters) alloc(partition_);
@@ -123,7 +121,7 @@ void ZeroStage3::setup() {
 // --- the step ----------------------------------------------------------------------------------------------------------------------------------------
 
 void ZeroStage3::forward() {
-  if (coordinator_.stream() != kCompute) stream_wait(coordinator_.stream(), kCompute);  // the optimizer must be done
+  if (coordinator_.stream() != Stream::compute) stream_wait(coordinator_.stream(), Stream::compute);  // the optimizer must be done
   work_.copy_inputs();
   run(front(), [&] { work_.embedding_forward(); });
   for (std::size_t i = 0; i + 1 < units_.size(); ++i) {
@@ -169,15 +167,15 @@ void ZeroStage3::gather_persistent() {
   const std::int64_t bytes = builder_.program().buffers[persistent_].bytes;
   if (bytes == 0) return;
   if (spec_.policy.cpu_offload == CpuOffload::parameters) {
-    builder_.launch(copy_to_device(builder_, bytes / ranks_), kCompute, hw::HostWork::op_optimizer, {inout(persistent_)});
+    builder_.launch(copy_to_device(builder_, bytes / ranks_), Stream::compute, hw::HostWork::op_optimizer, {inout(persistent_)});
   } else if (ranks_ == 1) {
-    builder_.launch(kernel("aten::copy_ persistent parameters", hw::MemoryClass::copy, bytes, bytes), kCompute, hw::HostWork::op_optimizer,
+    builder_.launch(kernel("aten::copy_ persistent parameters", hw::MemoryClass::copy, bytes, bytes), Stream::compute, hw::HostWork::op_optimizer,
                     {in(partition_), inout(persistent_)});
   }
   if (ranks_ == 1) return;
   const CollectiveEntry entry{
       {hw::CollectiveKind::all_gather, spec_.precision.param, bytes, spec_.world}, Communicator::shard, false, "all_gather persistent parameters"};
-  builder_.collective(builder_.collective(entry), kCompute, {inout(persistent_)});
+  builder_.collective(builder_.collective(entry), Stream::compute, {inout(persistent_)});
 }
 
 // --- hooks around modules ----------------------------------------------------------------------------------------------------------------------------

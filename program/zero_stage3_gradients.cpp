@@ -7,7 +7,6 @@
 namespace stepcast::program {
 namespace {
 
-constexpr Stream kCompute = Stream::compute;
 constexpr std::size_t kMaxReductions = 2;  // max_param_reduce_events
 
 }  // namespace
@@ -18,10 +17,10 @@ void ZeroStage3::gradient_ready(std::size_t parameter) {
   const std::int64_t elements = parameters_[parameter].elements;
   const BufferId gradient = parameters_[parameter].gradient;
   if (!bucket_.empty() && elements_ + elements > spec_.policy.reduce_bucket_size) reduce_bucket();
-  if (reduction_ != kCompute) stream_wait(reduction_, kCompute);
+  if (reduction_ != Stream::compute) stream_wait(reduction_, Stream::compute);
   if (spec_.policy.contiguous_gradients && elements <= spec_.policy.reduce_bucket_size) {
     launch(kernel("aten::copy_ into ipg_buffer", hw::MemoryClass::copy, p_ * elements, p_ * elements), {in(gradient), inout(ipg_buffer_)});
-    if (reduction_ != kCompute) builder_.record_stream(gradient, reduction_);
+    if (reduction_ != Stream::compute) builder_.record_stream(gradient, reduction_);
     builder_.free(gradient);
   } else {
     apart_.push_back(gradient);
@@ -44,7 +43,7 @@ void ZeroStage3::reduce_bucket() {
   partition_gradients(reduced, own);
   if (reduced != ipg_buffer_) builder_.free(reduced);
   for (const BufferId gradient : apart_) {
-    if (reduction_ != kCompute) builder_.record_stream(gradient, reduction_);
+    if (reduction_ != Stream::compute) builder_.record_stream(gradient, reduction_);
     builder_.free(gradient);
   }
   const EventId event = builder_.event("reduced bucket " + std::to_string(buckets_));
@@ -95,7 +94,7 @@ void ZeroStage3::partition_gradients(BufferId reduced, std::int64_t own) {
 void ZeroStage3::epilogue() {
   builder_.host_work(hw::HostWork::zero_backward_epilogue);
   reduce_bucket();
-  if (reduction_ == kCompute) return;
+  if (reduction_ == Stream::compute) return;
   builder_.record(drained_, reduction_);
   builder_.host_wait(drained_, WaitReason::synchronize);
   reductions_.clear();

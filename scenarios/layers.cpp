@@ -44,7 +44,7 @@ std::string identity(const Source& source) {
 }
 
 /// Splits "/a/b~1c" into {"a", "b/c"}.
-std::vector<std::string> parts(std::string_view pointer) {
+std::vector<std::string> pointer_parts(std::string_view pointer) {
   std::vector<std::string> keys;
   for (std::size_t at = 0; at < pointer.size();) {
     const std::size_t end = std::min(pointer.find('/', at + 1), pointer.size());
@@ -95,7 +95,7 @@ std::vector<std::string> scenario_names() {
 }
 
 std::string Layers::origin(std::string_view pointer) const {
-  const std::vector<std::string> keys = parts(pointer);
+  const std::vector<std::string> keys = pointer_parts(pointer);
   const Layer* best = &layers.back();
   std::size_t depth = 0;
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
@@ -157,7 +157,7 @@ void apply_set(Layers& layers, const std::string& set) {
     throw InputError("--set", "", "\"" + printable(set) + "\" is not of the form /json/pointer=value", "for example /batch/micro_batch=2");
   }
   if (!is_utf8(set)) throw InputError("--set", "", "\"" + printable(set) + "\" is not UTF-8");
-  const std::vector<std::string> keys = parts(std::string_view(set).substr(0, equals));
+  const std::vector<std::string> keys = pointer_parts(std::string_view(set).substr(0, equals));
   if (keys.size() > kMaxJsonDepth) throw InputError("--set", "", "the pointer has too many parts");
   if (keys.front() == "base") throw InputError("--set", "/base", "can only be given in a file");
   Json patch = value_of(set.substr(equals + 1));

@@ -19,8 +19,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kKernelsShown = 12;
 
-std::string size(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
-
 std::vector<Tile> tiles_of(const Report& r) {
   if (r.outcome != "ok") return {{"outcome", r.outcome == "out_of_memory" ? "out of memory" : r.outcome, ""}};
   std::vector<Tile> tiles = {{"step time", time_text(r.step_time_s), r.mean_of_steps ? fmt::format("mean of {} steps", r.measured_steps) : ""}};
@@ -29,7 +27,7 @@ std::vector<Tile> tiles_of(const Report& r) {
     tiles.push_back({"HFU", percent_text(r.hfu), "recomputation counted"});
   }
   tiles.push_back({"tokens/s/GPU", count_text(r.tokens_per_s_per_gpu), fmt::format("{} GPUs", r.ranks)});
-  if (r.memory_limit_bytes > 0) tiles.push_back({"peak reserved", size(r.peak_reserved_bytes), "of " + size(r.memory_limit_bytes)});
+  if (r.memory_limit_bytes > 0) tiles.push_back({"peak reserved", bytes_text(r.peak_reserved_bytes), "of " + bytes_text(r.memory_limit_bytes)});
   tiles.push_back({"exposed communication", time_text(r.exposed_comm_s), fmt::format("{} hidden", percent_text(r.overlap_fraction))});
   tiles.push_back({"bound by", r.bound, ""});
   return tiles;
@@ -60,7 +58,7 @@ Json collectives_section(const Report& r) {
   json["columns"] = {"kind", "calls", "bytes", "on the wire", "exposed"};
   json["rows"] = Json::array();
   for (const CollectiveRow& c : r.collectives)
-    json["rows"].push_back({c.kind, count_text(static_cast<double>(c.calls)), size(c.bytes), size_text(c.wire_bytes), time_text(c.exposed_s)});
+    json["rows"].push_back({c.kind, count_text(static_cast<double>(c.calls)), bytes_text(c.bytes), size_text(c.wire_bytes), time_text(c.exposed_s)});
   return json;
 }
 
@@ -74,8 +72,8 @@ Json owners_section(const std::string& title, const std::string& text, const std
 
 void add_out_of_memory(const Report& r, Page& page) {
   const OutOfMemoryRow& o = r.out_of_memory;
-  const std::string text =
-      fmt::format("{} asked for {} when {} of {} were reserved.", o.buffer, size(o.requested_bytes), size(o.reserved_bytes), size(o.limit_bytes));
+  const std::string text = fmt::format("{} asked for {} when {} of {} were reserved.", o.buffer, bytes_text(o.requested_bytes), bytes_text(o.reserved_bytes),
+                                       bytes_text(o.limit_bytes));
   page.sections.push_back(owners_section("What held the memory", text, o.by_owner));
   if (o.remedies.empty()) return;
   Json table = section("table", "What would fit", "Changes that were simulated, nearest first.");
@@ -84,7 +82,7 @@ void add_out_of_memory(const Report& r, Page& page) {
   for (const Remedy& m : o.remedies) {
     const bool ok = m.outcome == "ok";
     table["rows"].push_back(
-        {m.what, m.outcome, ok ? time_text(m.step_time_s) : "-", ok ? count_text(m.tokens_per_s_per_gpu) : "-", ok ? size(m.headroom_bytes) : "-"});
+        {m.what, m.outcome, ok ? time_text(m.step_time_s) : "-", ok ? count_text(m.tokens_per_s_per_gpu) : "-", ok ? bytes_text(m.headroom_bytes) : "-"});
   }
   page.sections.push_back(std::move(table));
 }
@@ -161,8 +159,8 @@ Page live_page(const Prediction& prediction) {
   if (r.has_peak && prediction.result.step_end.size() > 1) page.sections.push_back(waterfall_section(prediction));
   page.sections.push_back(timeline_section(prediction, kParts));
   if (r.memory.empty()) return page;
-  const std::string text =
-      fmt::format("{} allocated and {} reserved at most, of {}.", size(r.peak_allocated_bytes), size(r.peak_reserved_bytes), size(r.memory_limit_bytes));
+  const std::string text = fmt::format("{} allocated and {} reserved at most, of {}.", bytes_text(r.peak_allocated_bytes), bytes_text(r.peak_reserved_bytes),
+                                       bytes_text(r.memory_limit_bytes));
   page.sections.push_back(owners_section("Memory at the peak", text, r.memory));
   return page;
 }

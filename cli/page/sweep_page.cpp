@@ -16,8 +16,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kGridPoints = 20'000, kDrawnPoints = 1'500;  // of a page that opens at once
 
-std::string size(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
-
 std::string words_of(const planner::Grid& grid, std::size_t point) {
   std::string words;
   for (const std::string& set : grid.sets(point)) words += (words.empty() ? "" : ", ") + set.substr(set.find_last_of('/', set.find('=')) + 1);
@@ -93,7 +91,7 @@ void add_tiles(const planner::Grid& grid, const std::vector<PointRow>& rows, Pag
   page.tiles.push_back({"fastest, tokens/s/GPU", count_text(rows[best].tokens_per_s_per_gpu), words_of(grid, best)});
   page.tiles.push_back({"its step time", time_text(rows[best].step_time_s), "bound by " + rows[best].bound});
   if (rows[best].has_mfu) page.tiles.push_back({"its MFU", percent_text(rows[best].mfu), ""});
-  if (rows[best].has_headroom) page.tiles.push_back({"its headroom", size(rows[best].headroom_bytes), ""});
+  if (rows[best].has_headroom) page.tiles.push_back({"its headroom", bytes_text(rows[best].headroom_bytes), ""});
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// A group of spans that grows.
-struct Group {
-  explicit Group(const LaneSpan& first) : sum{first.begin, first.end, first.end - first.begin, 1, first.kind, first.name}, longest(sum.busy) {}
+struct LaneGroup {
+  explicit LaneGroup(const LaneSpan& first) : sum{first.begin, first.end, first.end - first.begin, 1, first.kind, first.name}, longest(sum.busy) {}
 
   [[nodiscard]] bool takes(const LaneSpan& next, std::int64_t fine) const {
     if (next.begin - sum.end > fine) return false;
@@ -38,14 +38,14 @@ struct Group {
 std::vector<JoinedSpan> joined(const std::vector<LaneSpan>& spans, std::int64_t fine) {
   std::vector<JoinedSpan> out;
   if (spans.empty()) return out;
-  Group group(spans.front());
+  LaneGroup group(spans.front());
   for (std::size_t i = 1; i < spans.size(); ++i) {
     if (group.takes(spans[i], fine)) {
       group.take(spans[i]);
       continue;
     }
     out.push_back(group.sum);
-    group = Group(spans[i]);
+    group = LaneGroup(spans[i]);
   }
   out.push_back(group.sum);
   return out;

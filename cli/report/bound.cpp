@@ -10,7 +10,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Group {
+struct KernelGroup {
   std::string_view bound;
   std::vector<std::string_view> causes;
   double total_s = 0;
@@ -18,14 +18,14 @@ struct Group {
   double largest_s = 0;
 };
 
-std::array<Group, 4> groups() {
+std::array<KernelGroup, 4> groups() {
   return {{{"communication", {"all_gather", "reduce_scatter", "all_reduce"}},
            {"host", {"launch_bound", "launch_latency", "rate_limiter", "synchronize", "launch_queue", "host_pause"}},
            {"data", {"data_loader"}},
            {"memory", {"device_malloc", "allocator_flush"}}}};
 }
 
-void add(Group& group, const GapRow& gap) {
+void add(KernelGroup& group, const GapRow& gap) {
   if (std::find(group.causes.begin(), group.causes.end(), gap.cause) == group.causes.end()) return;
   group.total_s += gap.total_s;
   if (gap.total_s <= group.largest_s) return;
@@ -40,9 +40,9 @@ void set_bound(Report& report) {
   double idle = 0;
   for (const GapRow& gap : report.gaps) {
     idle += gap.total_s;
-    for (Group& group : all) add(group, gap);
+    for (KernelGroup& group : all) add(group, gap);
   }
-  const Group& top = *std::max_element(all.begin(), all.end(), [](const Group& a, const Group& b) { return a.total_s < b.total_s; });
+  const KernelGroup& top = *std::max_element(all.begin(), all.end(), [](const KernelGroup& a, const KernelGroup& b) { return a.total_s < b.total_s; });
   const double step = report.step_time_s;
   const auto percent = [&](double part) { return step > 0 ? 100 * part / step : 0; };
   if (step > 0 && top.total_s >= kBoundShare * step) {

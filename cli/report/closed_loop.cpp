@@ -12,15 +12,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string percent(double ratio) { return fmt::format("{:.1f}", 100 * ratio); }
 std::string milliseconds(double seconds) { return fmt::format("{:.4g}", 1e3 * seconds); }
 std::string mebibytes(std::int64_t bytes) { return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 20)); }
 
 void add(const LoopRow& row, Table& table) {
   const LoopResult &p = row.predicted, &m = row.measured;
-  table.add({row.id, std::to_string(row.ranks), milliseconds(p.step_s), milliseconds(m.step_s), fmt::format("{:+.1f}", 100 * row.error()), percent(row.noise),
-             milliseconds(p.exposed_comm_s), milliseconds(m.exposed_comm_s), mebibytes(p.peak_allocated_bytes), mebibytes(m.peak_allocated_bytes),
-             row.memory_exact() ? "yes" : "no"});
+  table.add({row.id, std::to_string(row.ranks), milliseconds(p.step_s), milliseconds(m.step_s), fmt::format("{:+.1f}", 100 * row.error()),
+             percent_number(row.noise), milliseconds(p.exposed_comm_s), milliseconds(m.exposed_comm_s), mebibytes(p.peak_allocated_bytes),
+             mebibytes(m.peak_allocated_bytes), row.memory_exact() ? "yes" : "no"});
 }
 
 std::string failures(const Loop& loop) {
@@ -36,7 +35,7 @@ std::string summary_text(const Loop& loop) {
   const LoopSummary s = summarize(loop.rows);
   if (s.step.count == 0) return "";
   std::string text = fmt::format("\nStep time of {} scenarios: error {} % in the median, {} % at most, bias {:+.1f} %; noise of the runs {} % in the median.\n",
-                                 s.step.count, percent(s.step.median), percent(s.step.max), 100 * s.step.bias, percent(s.median_noise));
+                                 s.step.count, percent_number(s.step.median), percent_number(s.step.max), 100 * s.step.bias, percent_number(s.median_noise));
   text += fmt::format("Order: {} of {} pairs whose times differ by more than their noise. Peak memory exact: {} of {}.\n", s.ordered, s.pairs, s.memory_exact,
                       s.step.count);
   return text;

@@ -66,7 +66,7 @@ std::string side_by_side(const Json& comparison) {
   return table.render();
 }
 
-std::string settings(const Json& rows) {
+std::string settings_lines(const Json& rows) {
   if (!rows.is_array()) return "";
   if (rows.empty()) return "  settings: the same\n";
   Table table({"", "", ""}, {0, 1, 2});
@@ -92,7 +92,7 @@ std::string step_time(const Json& step) {
   return text + table.render();
 }
 
-std::string memory(const Json& difference) {
+std::string memory_lines(const Json& difference) {
   const Json& peak = difference["metrics"]["peak_allocated_bytes"];
   if (!peak["from"].is_number() || !peak["to"].is_number()) return "";
   const double from = peak["from"].get<double>(), to = peak["to"].get<double>();
@@ -130,7 +130,7 @@ std::string compare_text(const Json& comparison) {
   std::string text = side_by_side(comparison);
   for (const Json& d : comparison["differences"]) {
     text += fmt::format("\n{} against {}\n", d["name"].get<std::string>(), d["against"].get<std::string>());
-    text += settings(d["settings"]) + step_time(d["step_time"]) + phases(d["phases"]) + collectives(d["collectives"]) + memory(d);
+    text += settings_lines(d["settings"]) + step_time(d["step_time"]) + phases(d["phases"]) + collectives(d["collectives"]) + memory_lines(d);
   }
   return text;
 }

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double s(SimTime time) { return to_seconds(time).in(second); }
+double in_seconds(SimTime time) { return to_seconds(time).in(second); }
 
 /// Names of the losses in the order in which they are shown; gaps follow by cause.
 constexpr const char *kMasked = "masked pairs of attention, counted but not computed", *kQuantisation = "tile quantisation of products",
@@ -46,9 +46,9 @@ class Account {
 
   /// A kernel of the compute stream, `share` of which lies in the step.
   void add(const trace::Slice& slice, const hw::KernelShape& shape, SimTime within) {
-    const double length = s(slice.end - slice.begin), share = length > 0 ? s(within) / length : 1;
-    const double alone = std::min(s(inputs_.prices.kernels[slice.detail].alone), length) * share;
-    losses_[kContention] += s(within) - alone;
+    const double length = in_seconds(slice.end - slice.begin), share = length > 0 ? in_seconds(within) / length : 1;
+    const double alone = std::min(in_seconds(inputs_.prices.kernels[slice.detail].alone), length) * share;
+    losses_[kContention] += in_seconds(within) - alone;
     if (slice.recompute) losses_[kRecomputation] += alone;
     else if (slice.phase == trace::Phase::optimizer) losses_[kOptimizer] += alone;
     else add_model(shape, alone, share);
@@ -106,14 +106,15 @@ Explanation explain(const Prediction& prediction) {
     if (compute && slice.end > begin && slice.begin < end)
       account.add(slice, trace.kernels[slice.detail].shape, std::min(slice.end, end) - std::max(slice.begin, begin));
   }
-  Explanation explanation{s(end - begin), prediction.report.model_flops_per_step / prediction.report.peak_flops, {}};
+  Explanation explanation{in_seconds(end - begin), prediction.report.model_flops_per_step / prediction.report.peak_flops, {}};
   for (const char* name : kOrder) {
     const double seconds = std::string(name) == kMasked ? account.computed_s() - explanation.ideal_s : account[name];
     if (seconds != 0) explanation.losses.push_back({name, seconds});
   }
   const trace::Breakdown breakdown = trace::break_down(trace, trace.ranks.front(), static_cast<int>(steps.size()) - 1);
   for (std::size_t cause = 0; cause < breakdown.causes.size(); ++cause) {
-    if (breakdown.causes[cause].count > 0) explanation.losses.push_back({words(static_cast<trace::GapCause>(cause)), s(breakdown.causes[cause].total)});
+    if (breakdown.causes[cause].count > 0)
+      explanation.losses.push_back({words(static_cast<trace::GapCause>(cause)), in_seconds(breakdown.causes[cause].total)});
   }
   return explanation;
 }

@@ -13,8 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string size(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
-
 /// c10::CachingAllocator::format_size.
 std::string pytorch_size(std::int64_t bytes) {
   constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
@@ -33,7 +31,7 @@ std::string holders(const OutOfMemoryRow& o) {
   Table table({"", "size", "of the limit", ""}, {0, 3});
   for (const OwnerRow& row : rows) {
     const double share = o.limit_bytes > 0 ? static_cast<double>(row.bytes) / static_cast<double>(o.limit_bytes) : 0;
-    table.add({row.owner, size(row.bytes), percent_text(share), bar(share)});
+    table.add({row.owner, bytes_text(row.bytes), percent_text(share), bar(share)});
   }
   return "\nWhat held the memory when the request failed\n" + table.render();
 }
@@ -55,7 +53,7 @@ std::string remedies(const OutOfMemoryRow& o) {
       continue;
     }
     fits = true;
-    table.add({r.what, time_text(r.step_time_s), count_text(r.tokens_per_s_per_gpu), size(r.peak_reserved_bytes), size(r.headroom_bytes),
+    table.add({r.what, time_text(r.step_time_s), count_text(r.tokens_per_s_per_gpu), bytes_text(r.peak_reserved_bytes), bytes_text(r.headroom_bytes),
                count_text(static_cast<double>(r.retries_per_step)), joined(r.sets, " ")});
   }
   std::string text = fits ? "\nWhat would fit (each simulated; the nearest first)\n" + table.render()
@@ -78,9 +76,10 @@ std::string pytorch_message(const OutOfMemoryRow& o) {
 
 std::string out_of_memory_text(const OutOfMemoryRow& o) {
   return fmt::format("OUT OF MEMORY in step {} at {}: {} asks for {}, which takes a segment of {}; {} of {} are reserved\n", o.step, time_text(o.time_s),
-                     o.buffer, size(o.requested_bytes), size(o.segment_bytes), size(o.reserved_bytes), size(o.limit_bytes)) +
-         fmt::format("  allocated {}, active {}, reserved {}, limit {} (device {}, outside the pool {})\n", size(o.allocated_bytes), size(o.active_bytes),
-                     size(o.reserved_bytes), size(o.limit_bytes), size(o.device_bytes), size(o.outside_pool_bytes)) +
+                     o.buffer, bytes_text(o.requested_bytes), bytes_text(o.segment_bytes), bytes_text(o.reserved_bytes), bytes_text(o.limit_bytes)) +
+         fmt::format("  allocated {}, active {}, reserved {}, limit {} (device {}, outside the pool {})\n", bytes_text(o.allocated_bytes),
+                     bytes_text(o.active_bytes), bytes_text(o.reserved_bytes), bytes_text(o.limit_bytes), bytes_text(o.device_bytes),
+                     bytes_text(o.outside_pool_bytes)) +
          "  PyTorch would say:\n" + wrapped(pytorch_message(o), 4) + holders(o) + remedies(o);
 }
 

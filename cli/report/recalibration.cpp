@@ -19,10 +19,6 @@ std::string factor(const FittedFactor& f) {
   return f.variance_left > calibration::kUndetermined ? "-" : fmt::format("{:.3g} +-{:.0f} %", f.value, 100 * f.spread);
 }
 
-Json summary_json(const ErrorSummary& s) {
-  return {{"count", s.count}, {"median", s.median}, {"mean", s.mean}, {"p90", s.p90}, {"max", s.max}, {"bias", s.bias}};
-}
-
 Json factors_json(const std::array<FittedFactor, 4>& fitted) {
   Json factors = Json::object();
   for (std::size_t p = 0; p < kFactorNames.size(); ++p) {

@@ -76,7 +76,11 @@ std::string size_text(double bytes) {
   return bytes == 0 ? "0" : scaled(bytes, kScales);
 }
 
+std::string bytes_text(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
+
 std::string percent_text(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
+
+std::string percent_number(double ratio) { return fmt::format("{:.1f}", 100 * ratio); }
 
 std::string count_text(double value) {
   std::string digits = fmt::format("{:.0f}", std::abs(value));

@@ -11,7 +11,7 @@
 namespace stepcast::cli {
 namespace {
 
-constexpr std::size_t kKernelsShown = 12;
+constexpr std::size_t kKernelsInText = 12;
 
 double gap_total(const Report& r) {
   double total = 0;
@@ -99,7 +99,7 @@ std::string collectives(const Report& r) {
   return "Collectives per step and rank\n" + table.render();
 }
 
-std::string memory(const Report& r) {
+std::string memory_owners(const Report& r) {
   if (r.memory.empty()) return "";
   double total = 0;
   for (const OwnerRow& owner : r.memory) total += static_cast<double>(owner.bytes);
@@ -116,11 +116,11 @@ std::string memory(const Report& r) {
 std::string kernels(const Report& r) {
   if (r.kernels.empty()) return "";
   Table table({"", "time", "share", "count"});
-  for (std::size_t i = 0; i < std::min(kKernelsShown, r.kernels.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kKernelsInText, r.kernels.size()); ++i) {
     const KernelRow& k = r.kernels[i];
     table.add({k.name, time_text(k.total_s), percent_text(r.step_time_s > 0 ? k.total_s / r.step_time_s : 0), count_text(static_cast<double>(k.count))});
   }
-  const std::string more = r.kernels.size() > kKernelsShown ? fmt::format("  and {} more\n", r.kernels.size() - kKernelsShown) : "";
+  const std::string more = r.kernels.size() > kKernelsInText ? fmt::format("  and {} more\n", r.kernels.size() - kKernelsInText) : "";
   return "Kernels that take most time\n" + table.render() + more;
 }
 
@@ -164,7 +164,7 @@ std::string to_text(const Report& r) {
   text += wrapped(headline(r.scenario), 0);
   if (!r.scenario.why.empty()) text += wrapped(r.scenario.why, 2);
   std::vector<std::string> parts;
-  if (r.outcome == "ok") parts = {summary(r), interval(r), differences(r), where_time_goes(r), phases(r), collectives(r), memory(r), kernels(r)};
+  if (r.outcome == "ok") parts = {summary(r), interval(r), differences(r), where_time_goes(r), phases(r), collectives(r), memory_owners(r), kernels(r)};
   else if (r.outcome == "out_of_memory") parts = {out_of_memory_text(r.out_of_memory)};
   else parts = {list("DEADLOCK: who waits for what\n", r.deadlock)};
   parts.insert(parts.end(), {list("Warnings\n", r.warnings), r.outcome == "ok" ? conventions(r) : "", assumptions(r)});

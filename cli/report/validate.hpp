@@ -19,6 +19,7 @@ nlohmann::ordered_json to_json(const Recalibration& recalibration);
 /// By fold: errors of the rows held out, as shipped and with the factors fitted to the others.
 std::string to_text(const HoldOut& held_out);
 nlohmann::ordered_json to_json(const HoldOut& held_out);
+nlohmann::ordered_json summary_json(const calibration::ErrorSummary& summary);
 /// One line a row.
 std::string to_csv(const Judgement& judgement);
 /// A page that needs nothing beside it: measured against forecast as an inline SVG on logarithmic axes, and the text's tables.

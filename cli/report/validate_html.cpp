@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kSize = 720, kMargin = 60;
 
-std::string escaped(const std::string& text) {
+std::string html_escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
     if (c == '<') result += "&lt;";
@@ -57,7 +57,7 @@ std::string point(const JudgedRow& row, const Axis& axis, int colour) {
   const std::string title = fmt::format("{} ({}, {} x {}, {}): measured {:.6g}, forecast {:.6g}, {:+.1f} %", row.id, row.model, row.n_gpus, row.gpu, row.group,
                                         measured, forecast, 100 * *row.error);
   return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"hsl({} 70% 50%)\"{}><title>{}</title></circle>\n", axis.at(measured),
-                     kSize - axis.at(forecast), colour, row.forecast.outcome == "ok" ? "" : " class=\"nofit\"", escaped(title));
+                     kSize - axis.at(forecast), colour, row.forecast.outcome == "ok" ? "" : " class=\"nofit\"", html_escaped(title));
 }
 
 int colour_of(const std::string& group, const Judgement& j) {
@@ -84,8 +84,8 @@ std::string legend(const Judgement& j) {
   std::string html = "<p>";
   for (const auto& [name, group] : j.by_source) {
     if (group.speed.count > 0)
-      html +=
-          fmt::format("<span class=\"key\"><i style=\"background:hsl({} 70% 50%)\"></i>{} ({})</span> ", colour_of(name, j), escaped(name), group.speed.count);
+      html += fmt::format("<span class=\"key\"><i style=\"background:hsl({} 70% 50%)\"></i>{} ({})</span> ", colour_of(name, j), html_escaped(name),
+                          group.speed.count);
   }
   return html + "</p>\n";
 }
@@ -106,8 +106,8 @@ std::string to_html(const Judgement& judgement, const std::string& title) {
              "<h1>Forecast against measurement: {0}</h1>\n<p>A point on the line is exact, above it the forecast is too fast. A ring marks a run that ran but "
              "does not fit by the "
              "forecast. Hover a point for its row.</p>\n",
-             escaped(title), kStyle) +
-         scatter(judgement) + legend(judgement) + "<pre>" + escaped(to_text(judgement)) + "</pre></html>\n";
+             html_escaped(title), kStyle) +
+         scatter(judgement) + legend(judgement) + "<pre>" + html_escaped(to_text(judgement)) + "</pre></html>\n";
 }
 
 }  // namespace stepcast::cli

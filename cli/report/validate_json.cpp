@@ -12,17 +12,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 template <class T>
-Json or_null(const std::optional<T>& value) {
+Json value_or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
-}
-
-Json summary_json(const calibration::ErrorSummary& s) {
-  return {{"count", s.count}, {"median", s.median}, {"mean", s.mean}, {"p90", s.p90}, {"max", s.max}, {"bias", s.bias}};
 }
 
 Json group_json(const Group& group) {
   Json json = summary_json(group.speed);
-  json["rank_correlation"] = or_null(group.rank_correlation);
+  json["rank_correlation"] = value_or_null(group.rank_correlation);
   if (group.coverage) json["coverage"] = *group.coverage;
   if (group.memory.count > 0) json["memory"] = summary_json(group.memory);
   return json;
@@ -35,11 +31,11 @@ Json groups_json(const std::map<std::string, Group>& groups) {
 }
 
 Json measured_json(const Measured& m) {
-  return {{"tokens_per_s_per_gpu", or_null(m.tokens_per_s_per_gpu)},
+  return {{"tokens_per_s_per_gpu", value_or_null(m.tokens_per_s_per_gpu)},
           {"from", m.from},
-          {"mfu", or_null(m.mfu)},
+          {"mfu", value_or_null(m.mfu)},
           {"outcome", m.outcome},
-          {"peak_memory_bytes", or_null(m.peak_memory_bytes)}};
+          {"peak_memory_bytes", value_or_null(m.peak_memory_bytes)}};
 }
 
 Json forecast_json(const Forecast& f) {
@@ -65,9 +61,9 @@ Json row_json(const JudgedRow& row) {
                {"model", row.model},
                {"measured", measured_json(row.measured)},
                {"predicted", forecast_json(row.forecast)},
-               {"rel_error", or_null(row.error)},
-               {"mfu_rel_error", or_null(row.mfu_error)},
-               {"memory_rel_error", or_null(row.memory_error)},
+               {"rel_error", value_or_null(row.error)},
+               {"mfu_rel_error", value_or_null(row.mfu_error)},
+               {"memory_rel_error", value_or_null(row.memory_error)},
                {"notes", row.notes}};
   if (row.interval) json["interval"] = {{"p10", row.interval->p10}, {"p50", row.interval->p50}, {"p90", row.interval->p90}};
   return json;
@@ -89,6 +85,10 @@ Json outcomes_json(const std::vector<JudgedRow>& rows) {
 std::string number(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : ""; }
 
 }  // namespace
+
+Json summary_json(const calibration::ErrorSummary& s) {
+  return {{"count", s.count}, {"median", s.median}, {"mean", s.mean}, {"p90", s.p90}, {"max", s.max}, {"bias", s.bias}};
+}
 
 nlohmann::ordered_json to_json(const Judgement& judgement) {
   Json rows = Json::array(), skipped = Json::array();

@@ -12,14 +12,13 @@ namespace {
 
 constexpr std::size_t kWorstRows = 20, kReasons = 40;
 
-std::string percent(double ratio) { return fmt::format("{:.1f}", 100 * ratio); }
 std::string signed_percent(double ratio) { return fmt::format("{:+.1f}", 100 * ratio); }
 
 void add_group(const std::string& name, const Group& group, Table& table) {
   const calibration::ErrorSummary& s = group.speed;
   if (s.count == 0) return;
-  table.add({name, std::to_string(s.count), percent(s.median), percent(s.mean), percent(s.p90), percent(s.max), signed_percent(s.bias),
-             group.rank_correlation ? fmt::format("{:.3f}", *group.rank_correlation) : "-"});
+  table.add({name, std::to_string(s.count), percent_number(s.median), percent_number(s.mean), percent_number(s.p90), percent_number(s.max),
+             signed_percent(s.bias), group.rank_correlation ? fmt::format("{:.3f}", *group.rank_correlation) : "-"});
 }
 
 std::string speed_table(const Judgement& j) {
@@ -36,7 +35,7 @@ std::string coverage_table(const Judgement& j) {
   if (!j.all.coverage) return "";
   Table table({"measured within P10 to P90", "rows", "share, %"});
   const auto add = [&](const std::string& name, const Group& group) {
-    if (group.coverage) table.add({name, std::to_string(group.speed.count), percent(*group.coverage)});
+    if (group.coverage) table.add({name, std::to_string(group.speed.count), percent_number(*group.coverage)});
   };
   for (const auto& [name, group] : j.by_source) add(name, group);
   for (const auto& [name, group] : j.by_tier) add("tier " + name, group);
@@ -47,7 +46,9 @@ std::string coverage_table(const Judgement& j) {
 std::string memory_table(const Judgement& j) {
   Table table({"peak memory, error in %", "rows", "median", "mean", "p90", "max", "bias"});
   const auto add = [&](const std::string& name, const calibration::ErrorSummary& s) {
-    if (s.count > 0) table.add({name, std::to_string(s.count), percent(s.median), percent(s.mean), percent(s.p90), percent(s.max), signed_percent(s.bias)});
+    if (s.count > 0)
+      table.add({name, std::to_string(s.count), percent_number(s.median), percent_number(s.mean), percent_number(s.p90), percent_number(s.max),
+                 signed_percent(s.bias)});
   };
   for (const auto& [name, group] : j.by_source) add(name, group.memory);
   add("all", j.all.memory);

@@ -29,20 +29,20 @@ std::optional<Report> tried(const TuneProblem& problem, const Sets& sets) {
   } catch (const InputError&) { return std::nullopt; }
 }
 
-double time_of(const std::optional<Report>& report) { return report && report->outcome == "ok" ? report->step_time_s : kNever; }
+double time_or_never(const std::optional<Report>& report) { return report && report->outcome == "ok" ? report->step_time_s : kNever; }
 
 Sets joined(Sets a, const Sets& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
-struct Change {
+struct NamedSets {
   std::string words;
   Sets sets;
 };
 
 /// The winner's choices one by one, those that change nothing left out. What belongs to a framework goes with it where the framework itself changes.
-std::vector<Change> changes_to(const TuneProblem& problem, const planner::Evaluated& winner) {
+std::vector<NamedSets> changes_to(const TuneProblem& problem, const planner::Evaluated& winner) {
   const auto resolved = [&](const Sets& sets) -> std::optional<scenarios::Scenario> {
     try {
       return problem.scenario().with(sets);
@@ -50,8 +50,8 @@ std::vector<Change> changes_to(const TuneProblem& problem, const planner::Evalua
   };
   const auto base = resolved({});
   const bool same_framework = resolved(problem.sets(winner))->policy.framework == base->policy.framework;
-  std::vector<Change> changes;
-  Change framework{problem.family(winner).framework, {"/policy=null", "/policy/framework=" + problem.family(winner).framework}};
+  std::vector<NamedSets> changes;
+  NamedSets framework{problem.family(winner).framework, {"/policy=null", "/policy/framework=" + problem.family(winner).framework}};
   for (const planner::Option* choice : problem.choices(winner)) {
     const bool policy = choice->sets.front().starts_with("/policy/");
     if (policy && !same_framework) {
@@ -84,7 +84,7 @@ std::pair<std::string, std::string> question(const std::optional<Report>& now) {
   return {"Is it bound by compute?", "yes: " + now->bound_reason};
 }
 
-Decision decision(const std::optional<Report>& before, const Change& change, const std::optional<Report>& after) {
+Decision decision(const std::optional<Report>& before, const NamedSets& change, const std::optional<Report>& after) {
   Decision d;
   std::tie(d.question, d.answer) = question(before);
   d.change = change.words;
@@ -93,7 +93,7 @@ Decision decision(const std::optional<Report>& before, const Change& change, con
   if (d.outcome != "ok") return d;
   d.step_time_s = after->step_time_s;
   d.mfu = after->mfu;
-  if (time_of(before) < kNever) d.gain = 1 - after->step_time_s / before->step_time_s;
+  if (time_or_never(before) < kNever) d.gain = 1 - after->step_time_s / before->step_time_s;
   return d;
 }
 
@@ -108,17 +108,17 @@ std::optional<std::string> faster(const scenarios::Scenario& scenario, const cha
 }  // namespace
 
 std::vector<Decision> decide(const TuneProblem& problem, const planner::Evaluated& winner, unsigned threads) {
-  std::vector<Change> open = changes_to(problem, winner);
+  std::vector<NamedSets> open = changes_to(problem, winner);
   std::vector<Decision> decisions;
   Sets taken;
   std::optional<Report> now = tried(problem, {});
   while (!open.empty()) {
     std::vector<std::optional<Report>> after(open.size());
     for_each_index(open.size(), threads, [&](std::size_t i) { after[i] = tried(problem, joined(taken, open[i].sets)); });
-    const auto best = std::min_element(after.begin(), after.end(), [](const auto& a, const auto& b) { return time_of(a) < time_of(b); });
+    const auto best = std::min_element(after.begin(), after.end(), [](const auto& a, const auto& b) { return time_or_never(a) < time_or_never(b); });
     auto chosen = static_cast<std::size_t>(best - after.begin());
-    if (time_of(*best) >= time_of(now) && open.size() > 1) {  // none helps by itself: the rest together
-      Change rest = open.front();
+    if (time_or_never(*best) >= time_or_never(now) && open.size() > 1) {  // none helps by itself: the rest together
+      NamedSets rest = open.front();
       for (std::size_t i = 1; i < open.size(); ++i) rest = {rest.words + ", " + open[i].words, joined(rest.sets, open[i].sets)};
       open = {rest};
       after = {tried(problem, joined(taken, rest.sets))};
@@ -139,7 +139,7 @@ std::vector<Elasticity> elasticities(const TuneProblem& problem, const planner::
   std::vector<Elasticity> found;
   const auto ask = [&](const std::string& what, const std::string& set, double factor) {
     const std::optional<Report> report = tried(problem, joined(sets, {set}));
-    if (time_of(report) < kNever) found.push_back({what, {set}, report->step_time_s, std::log(report->step_time_s / step_time_s) / std::log(factor)});
+    if (time_or_never(report) < kNever) found.push_back({what, {set}, report->step_time_s, std::log(report->step_time_s / step_time_s) / std::log(factor)});
   };
   if (scenario.cluster.nodes > 1) {
     if (const auto set = faster(scenario, "nic_rate", kMore)) ask("bandwidth between nodes", *set, kMore);
@@ -151,7 +151,7 @@ std::vector<Elasticity> elasticities(const TuneProblem& problem, const planner::
   if (scenario.batch.grad_accum % 2 == 0) {
     const Sets twice = {fmt::format("/cluster/nodes={}", 2 * scenario.cluster.nodes), fmt::format("/batch/grad_accum={}", scenario.batch.grad_accum / 2)};
     const std::optional<Report> report = tried(problem, joined(sets, twice));
-    if (time_of(report) < kNever)
+    if (time_or_never(report) < kNever)
       found.push_back({"GPUs, for the same global batch", twice, report->step_time_s, std::log(report->step_time_s / step_time_s) / std::log(2.0)});
   }
   return found;
@@ -169,7 +169,7 @@ std::vector<Trial> robustness(const TuneProblem& problem, const std::vector<plan
   std::vector<std::vector<double>> times(assumptions.size(), std::vector<double>(leaders.size(), kNever));
   for_each_index(assumptions.size() * leaders.size(), threads, [&](std::size_t i) {
     const std::size_t a = i / leaders.size(), l = i % leaders.size();
-    times[a][l] = time_of(tried(problem, joined(problem.sets(leaders[l]), assumptions[a].second)));
+    times[a][l] = time_or_never(tried(problem, joined(problem.sets(leaders[l]), assumptions[a].second)));
   });
   std::vector<Trial> trials;
   for (std::size_t a = 0; a < assumptions.size(); ++a) {

@@ -21,9 +21,9 @@ using planner::ClassBound, planner::Score;
 using Sets = std::vector<std::string>;
 
 /// Micro-batches from which on a step is bounded by what each further one adds.
-constexpr std::int64_t kWhole = 3;
+constexpr std::int64_t kSimulatedMicroBatches = 3;
 /// Steps of a search's simulation: the second and third are alike unless the allocator retries.
-constexpr std::int32_t kSteps = 3;
+constexpr std::int32_t kPricedSteps = 3;
 /// As many micro-batches are simulated one by one; more are extended (cli/validate/forecast_step.cpp).
 constexpr std::int64_t kSimulated = 24;
 
@@ -73,9 +73,9 @@ Bounded bounded_with(scenarios::Scenario scenario, std::int64_t micro_batches) {
 /// Work and memory of a step; of one with many micro-batches from two short ones.
 Bounded bounds_of(const scenarios::Scenario& scenario) {
   const std::int64_t wanted = scenario.batch.grad_accum;
-  if (wanted <= kWhole) return bounded(scenario);
-  const Bounded shorter = bounded_with(scenario, kWhole - 1), longer = bounded_with(scenario, kWhole);
-  return {shorter.work.extended(longer.work, wanted - kWhole), longer.memory};
+  if (wanted <= kSimulatedMicroBatches) return bounded(scenario);
+  const Bounded shorter = bounded_with(scenario, kSimulatedMicroBatches - 1), longer = bounded_with(scenario, kSimulatedMicroBatches);
+  return {shorter.work.extended(longer.work, wanted - kSimulatedMicroBatches), longer.memory};
 }
 
 std::int64_t limit_of(const sim::Options& options) {
@@ -93,10 +93,10 @@ Score scored(sim::Outcome outcome) {
 /// The time of a step, nothing recorded. `retries`: the allocator gave its cache back.
 Score simulated(Priced& priced, bool& retries) {
   priced.inputs.options.record_host = false;
-  priced.inputs.options.record_from_step = kSteps;
+  priced.inputs.options.record_from_step = kPricedSteps;
   const sim::Result result = sim::simulate(priced.program, priced.inputs.prices, priced.inputs.options);
   Score score = scored(result.outcome);
-  if (score.outcome == Score::Outcome::ok) score.time_s = seconds(result.step_end[kSteps - 1] - result.step_end[kSteps - 2]);
+  if (score.outcome == Score::Outcome::ok) score.time_s = seconds(result.step_end[kPricedSteps - 1] - result.step_end[kPricedSteps - 2]);
   score.peak_bytes = result.peak_reserved;
   retries = result.memory.retries > 0;
   return score;
@@ -183,7 +183,7 @@ Score TuneProblem::evaluate(std::size_t group, std::size_t cls, std::size_t orde
   Score best;
   std::size_t simulations = 0;
   for (std::size_t allocator = 0; allocator < space_.allocators.size(); ++allocator) {
-    const auto scenario = read(scenario_, sets_of(group, cls, order, allocator), kSteps);
+    const auto scenario = read(scenario_, sets_of(group, cls, order, allocator), kPricedSteps);
     if (!scenario) return best;
     bool retries = false;
     Score score;

@@ -59,7 +59,7 @@ class Measurements {
 };
 
 /// What the rounds of one scenario left.
-struct Run {
+struct LoopRun {
   std::vector<double> steps, exposed;
   std::vector<std::string> failures;
   std::int64_t peak_allocated = 0, peak_reserved = 0;
@@ -133,7 +133,7 @@ std::size_t loop_work(const std::vector<LoopScenario>& scenarios, const LoopOpti
 Loop close_loop(const std::vector<LoopScenario>& scenarios, const LoopOptions& options, const std::optional<nlohmann::ordered_json>& measurements,
                 const std::function<void(std::size_t)>& progress) {
   Measurements measured;
-  std::vector<Run> runs(scenarios.size());
+  std::vector<LoopRun> runs(scenarios.size());
   real::bench::Effort effort;
   effort.seconds = options.seconds;
   effort.least = 5;

@@ -10,7 +10,7 @@ namespace {
 using calibration::Cell;
 using calibration::Run;
 
-struct Framework {
+struct FrameworkPolicy {
   const char* framework;
   const char* sharding;  // null: by the sharding column
   const char* note;
@@ -25,7 +25,7 @@ std::int64_t group_of(const std::string& sharding) {
 }
 
 /// By framework in words, else by sharding in words ("ZeRO-3").
-Framework framework_of(const Run& run) {
+FrameworkPolicy framework_of(const Run& run) {
   const std::string words = lower(run.text("framework")), sharding = lower(run.text("sharding")), all = words + " " + sharding;
   if (run.count("n_gpus") == 1 && !contains(words, "fsdp")) return {"fsdp1", "FULL_SHARD", ""};  // one rank gathers and reduces nothing
   if (contains(words, "fsdp2")) return {"fsdp2", nullptr, ""};
@@ -95,7 +95,7 @@ void put_matmul(const Cell& precision, Settings& settings) {
 }  // namespace
 
 void put_policy(const Run& run, Settings& settings, Notes& notes) {
-  const Framework framework = framework_of(run);
+  const FrameworkPolicy framework = framework_of(run);
   settings.put("/policy/framework", framework.framework, Weight::stated);
   settings.put("/policy/sharding", framework.sharding ? framework.sharding : sharding_of(run), Weight::stated);
   if (*framework.note) notes.emplace_back(framework.note);

@@ -11,7 +11,7 @@ namespace {
 using calibration::Run;
 
 /// Steps of a validation run: the allocator has settled in the second or third.
-constexpr int kSteps = 4;
+constexpr int kRowSteps = 4;
 
 void refuse_other_parallelism(const Run& run) {
   if (run.count("tp").value_or(1) > 1) throw NotExpressible("tensor parallelism");
@@ -50,8 +50,8 @@ RowScenario row_scenario(const Run& run, const calibration::SourceFacts& facts) 
   put_recompute(run, settings, row.notes);
   put_kernels(run, settings);
   settings.put("/name", printable(run.id, 80), Weight::stated);
-  settings.put("/run/steps", kSteps, Weight::fallback);
-  settings.put("/run/wait", kSteps - 2, Weight::fallback);
+  settings.put("/run/steps", kRowSteps, Weight::fallback);
+  settings.put("/run/wait", kRowSteps - 2, Weight::fallback);
   settings.put("/run/warmup", 1, Weight::fallback);
   settings.put("/run/active", 1, Weight::fallback);
   if (!facts.known) row.notes.emplace_back("unknown source: everything that the table does not say is at its default");

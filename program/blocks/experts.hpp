@@ -9,6 +9,8 @@
 
 namespace stepcast::program {
 
+inline constexpr std::uint32_t kTopKKernels = 2;  // selection, sort of what was selected (ATen/native/cuda/TensorTopK.cu); the same under Inductor
+
 /// Tokens of one expert where `assignments` (tokens times active experts) are spread evenly; the first experts take one more of what is left over.
 constexpr std::int64_t expert_rows(std::int64_t assignments, std::int64_t experts, std::int64_t expert) {
   return assignments / experts + (expert < assignments % experts ? 1 : 0);

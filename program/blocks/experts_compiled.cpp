@@ -3,13 +3,7 @@
 #include "program/blocks/experts.hpp"
 
 namespace stepcast::program {
-namespace {
-
-constexpr auto kTiny = hw::MemoryClass::tiny;
-constexpr auto kIndexing = hw::MemoryClass::indexing;
-constexpr std::uint32_t kTopKKernels = 2;  // not Inductor's: ATen/native/cuda/TensorTopK.cu
-
-}  // namespace
+namespace {}  // namespace
 
 Slot Experts::forward_compiled(Slot x) {
   route_compiled(x);
@@ -21,11 +15,11 @@ Slot Experts::forward_compiled(Slot x) {
 void Experts::route_compiled(Slot x) {
   x_ = x;
   const Slot logits = w_.linear(router_, x);
-  probabilities_ = w_.elementwise("triton_per_fused_softmax router", per_token("probabilities", count_, 4), {logits}, kTiny);
+  probabilities_ = w_.elementwise("triton_per_fused_softmax router", per_token("probabilities", count_, 4), {logits}, hw::MemoryClass::tiny);
   chosen_ = per_token("chosen", active_, 4);
   chosen_ids_ = per_token("chosen_ids", active_, 8);
-  w_.kernel("aten::topk", {chosen_, chosen_ids_}, {probabilities_}, kTiny, kTopKKernels - 1);
-  weights_ = w_.elementwise("triton_poi_fused_sum_div router", per_token("weights", active_, w_.size.element), {chosen_}, kTiny);
+  w_.kernel("aten::topk", {chosen_, chosen_ids_}, {probabilities_}, hw::MemoryClass::tiny, kTopKKernels - 1);
+  weights_ = w_.elementwise("triton_poi_fused_sum_div router", per_token("weights", active_, w_.size.element), {chosen_}, hw::MemoryClass::tiny);
   mask_ = w_.elementwise("triton_poi_fused_one_hot", per_token("mask", active_ * count_, 8), {chosen_ids_});
 }
 
@@ -33,10 +27,10 @@ void Experts::route_compiled(Slot x) {
 void Experts::run_compiled(Expert& expert, Slot x, Slot sum) {
   find_tokens(expert);
   const std::int64_t rows = expert.rows * w_.size.hidden * w_.size.element;
-  const Slot input =
-      w_.kernel("triton_poi_fused_index expert tokens", w_.activation(expert.prefix + "input", rows), {x, expert.tokens}, {rows, rows}, kIndexing);
+  const Slot input = w_.kernel("triton_poi_fused_index expert tokens", w_.activation(expert.prefix + "input", rows), {x, expert.tokens}, {rows, rows},
+                               hw::MemoryClass::indexing);
   expert.result = expert.network.forward_compiled(input);
-  w_.kernel("triton_poi_fused_mul_index_add", sum, {sum, expert.result, weights_, expert.tokens}, {2 * rows, rows}, kIndexing);
+  w_.kernel("triton_poi_fused_mul_index_add", sum, {sum, expert.result, weights_, expert.tokens}, {2 * rows, rows}, hw::MemoryClass::indexing);
 }
 
 std::vector<Slot> Experts::input_gradients_compiled(Slot gradient) {
@@ -50,13 +44,13 @@ Slot Experts::backward_of_compiled(Expert& expert, Slot gradient) {
   const std::int64_t rows = expert.rows * w_.size.hidden * w_.size.element;
   weight_gradient_compiled(expert, gradient);
   const Slot d_result = w_.kernel("triton_poi_fused_index_mul backward", w_.activation(expert.prefix + "d_result", rows), {gradient, weights_, expert.tokens},
-                                  {rows, rows}, kIndexing);
+                                  {rows, rows}, hw::MemoryClass::indexing);
   const std::vector<Slot> d_input = expert.network.input_gradients_compiled(d_result);
   expert.network.weight_gradients_compiled();
   const Slot all = w_.elementwise("triton_poi_fused_zeros expert tokens", w_.tokens_by(expert.prefix + "d_tokens", w_.size.hidden), {});
   std::vector<Slot> reads{all, expert.tokens};
   reads.insert(reads.end(), d_input.begin(), d_input.end());
-  w_.kernel("triton_poi_fused_add_index_put", {all}, reads, {(static_cast<std::int64_t>(d_input.size()) + 1) * rows, rows}, kIndexing, 0);
+  w_.kernel("triton_poi_fused_add_index_put", {all}, reads, {(static_cast<std::int64_t>(d_input.size()) + 1) * rows, rows}, hw::MemoryClass::indexing, 0);
   return all;
 }
 
@@ -66,18 +60,18 @@ void Experts::weight_gradient_compiled(const Expert& expert, Slot gradient) {
   const auto named = [&](const char* name, std::int64_t bytes) { return w_.activation(expert.prefix + name, bytes); };
   const Slot d_chosen = w_.kernel("triton_red_fused_mul_sum routing weights", named("d_weights", weights), {gradient, expert.result, expert.tokens},
                                   {2 * rows, weights}, hw::MemoryClass::normalization);
-  const Slot d_table = w_.elementwise("triton_poi_fused_zeros routing weights", named("d_weights_all", w_.layer.bytes(weights_)), {}, kTiny);
-  w_.kernel("triton_poi_fused_index_put routing weights", d_table, {d_table, d_chosen, expert.tokens}, {2 * weights, weights}, kTiny);
+  const Slot d_table = w_.elementwise("triton_poi_fused_zeros routing weights", named("d_weights_all", w_.layer.bytes(weights_)), {}, hw::MemoryClass::tiny);
+  w_.kernel("triton_poi_fused_index_put routing weights", d_table, {d_table, d_chosen, expert.tokens}, {2 * weights, weights}, hw::MemoryClass::tiny);
   const auto added = [&] { return named("d_weights_sum", w_.layer.bytes(d_table)); };
-  d_weights_ = d_weights_ == kNoSlot ? d_table : w_.elementwise("aten::add routing gradients", added(), {d_weights_, d_table}, kTiny);
+  d_weights_ = d_weights_ == kNoSlot ? d_table : w_.elementwise("aten::add routing gradients", added(), {d_weights_, d_table}, hw::MemoryClass::tiny);
 }
 
 /// Division and top-k in one kernel after the zeros, softmax in another.
 Slot Experts::routing_backward_compiled() {
-  const Slot d_probabilities = w_.elementwise("triton_poi_fused_zeros router", per_token("d_probabilities", count_, 4), {}, kTiny);
-  w_.elementwise("triton_poi_fused_div_scatter router", d_probabilities, {d_probabilities, d_weights_, chosen_, chosen_ids_}, kTiny);
-  const Slot d_logits =
-      w_.elementwise("triton_per_fused_softmax_backward router", per_token("d_logits", count_, w_.size.element), {d_probabilities, probabilities_}, kTiny);
+  const Slot d_probabilities = w_.elementwise("triton_poi_fused_zeros router", per_token("d_probabilities", count_, 4), {}, hw::MemoryClass::tiny);
+  w_.elementwise("triton_poi_fused_div_scatter router", d_probabilities, {d_probabilities, d_weights_, chosen_, chosen_ids_}, hw::MemoryClass::tiny);
+  const Slot d_logits = w_.elementwise("triton_per_fused_softmax_backward router", per_token("d_logits", count_, w_.size.element),
+                                       {d_probabilities, probabilities_}, hw::MemoryClass::tiny);
   return w_.linear_backward(router_, d_logits, x_);
 }
 

@@ -6,8 +6,6 @@
 namespace stepcast::program {
 namespace {
 
-constexpr auto kIndexing = hw::MemoryClass::indexing;
-
 /// Ids, and behind them labels: int64, as wide as fp64.
 Layer::SlotPart ids(const Writer& w, Slot input, std::int64_t which) { return {input, hw::Dtype::fp64, which * w.size.tokens, w.size.tokens}; }
 
@@ -53,7 +51,7 @@ void embed(Writer& w, const Ports& ports, const Attributes& attributes) {
   const bool learned = w.spec.model.positions == Positions::learned;
   const Slot table = w.parameter("embedding.weight"), x = learned ? w.tokens_by("token_embedding", w.size.hidden) : ports.output;
   const std::int64_t bytes = w.layer.bytes(ports.output);
-  w.kernel("native::embedding", x, {ports.input, table}, {bytes, bytes}, kIndexing);
+  w.kernel("native::embedding", x, {ports.input, table}, {bytes, bytes}, hw::MemoryClass::indexing);
   w.layer.computes(Function::embedding, {ids(w, ports.input, 0), w.part_of(table, w.spec.model.vocab * w.size.hidden), w.part(x)}, attributes);
   if (!learned) return;
   const Slot positions = w.parameter("positions.weight");
@@ -69,8 +67,8 @@ void embedding_gradient(Writer& w, Ports& ports, Attributes attributes) {
   const Slot gradient = attributes.accumulate ? ports.tied_gradient : w.parameter_gradient("embedding.weight", table);
   const std::int64_t bytes = w.layer.bytes(ports.d_output);
   const Traffic traffic{bytes, attributes.accumulate ? bytes : w.layer.bytes(gradient)};
-  if (attributes.accumulate) w.kernel("native::embedding_backward", gradient, {ports.d_output, ports.input, gradient}, traffic, kIndexing);
-  else w.kernel("native::embedding_backward", gradient, {ports.d_output, ports.input}, traffic, kIndexing);
+  if (attributes.accumulate) w.kernel("native::embedding_backward", gradient, {ports.d_output, ports.input, gradient}, traffic, hw::MemoryClass::indexing);
+  else w.kernel("native::embedding_backward", gradient, {ports.d_output, ports.input}, traffic, hw::MemoryClass::indexing);
   w.layer.computes(Function::embedding_backward, {ids(w, ports.input, 0), w.part(ports.d_output), w.part(gradient)}, attributes);
 }
 

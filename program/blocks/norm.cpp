@@ -4,7 +4,6 @@
 namespace stepcast::program {
 namespace {
 
-constexpr auto kTiny = hw::MemoryClass::tiny;
 constexpr auto kReduction = hw::MemoryClass::normalization;
 
 }  // namespace
@@ -34,8 +33,8 @@ Slot Norm::forward_eager_rms(Slot x) {
   x32_ = casts ? w_.elementwise("aten::to fp32", full_fp32("x32"), {x}) : x;
   const Slot square = w_.elementwise("aten::pow", full_fp32("square"), {x32_}, kReduction);
   const Slot mean = w_.elementwise("aten::mean", per_token("mean"), {square}, kReduction);
-  const Slot shifted = w_.elementwise("aten::add eps", per_token("shifted"), {mean}, kTiny);
-  statistics_ = w_.elementwise("aten::rsqrt", per_token("rsqrt"), {shifted}, kTiny);
+  const Slot shifted = w_.elementwise("aten::add eps", per_token("shifted"), {mean}, hw::MemoryClass::tiny);
+  statistics_ = w_.elementwise("aten::rsqrt", per_token("rsqrt"), {shifted}, hw::MemoryClass::tiny);
   Slot scaled = w_.elementwise("aten::mul rsqrt", full_fp32("scaled"), {x32_, statistics_}, kReduction);
   normed_ = casts ? w_.elementwise("aten::to", full("normed"), {scaled}) : scaled;
   return w_.elementwise("aten::mul weight", full("out"), {normed_, w_.params}, kReduction);
@@ -71,9 +70,9 @@ Slot Norm::backward_eager_rms(Slot gradient, Slot result) {
   const Slot d_rsqrt_full = w_.elementwise("MulBackward0 rsqrt", full_fp32("d_rsqrt_full"), {d_scaled, x32_}, kReduction);
   const Slot d_rsqrt = w_.elementwise("aten::sum rsqrt", per_token("d_rsqrt"), {d_rsqrt_full}, kReduction);
   // rsqrt: -0.5 * d * rsqrt^3
-  const Slot cube = w_.elementwise("RsqrtBackward0 pow", per_token("cube"), {statistics_}, kTiny);
-  const Slot half = w_.elementwise("RsqrtBackward0 scale", per_token("half"), {d_rsqrt}, kTiny);
-  const Slot d_mean = w_.elementwise("RsqrtBackward0 mul", per_token("d_mean"), {half, cube}, kTiny);
+  const Slot cube = w_.elementwise("RsqrtBackward0 pow", per_token("cube"), {statistics_}, hw::MemoryClass::tiny);
+  const Slot half = w_.elementwise("RsqrtBackward0 scale", per_token("half"), {d_rsqrt}, hw::MemoryClass::tiny);
+  const Slot d_mean = w_.elementwise("RsqrtBackward0 mul", per_token("d_mean"), {half, cube}, hw::MemoryClass::tiny);
   // mean of squares
   const Slot d_square = w_.elementwise("MeanBackward1", full_fp32("d_square"), {d_mean}, kReduction);
   const Slot power = w_.elementwise("PowBackward0 pow", full_fp32("power"), {x32_}, kReduction);
@@ -105,7 +104,7 @@ Slot Norm::backward_compiled(const std::vector<Slot>& gradients, Slot residual, 
   // 64 partial sums per column in fp32: a typical split of Inductor's two-stage reductions.
   const Slot partial = w_.activation(name_ + ".partial_sums", 64 * w_.size.hidden * 4);
   w_.kernel("triton_red_fused_norm_weight_partial", {partial}, reads, kReduction);
-  w_.kernel("triton_red_fused_norm_weight", gradient_slots(), {partial}, kTiny);
+  w_.kernel("triton_red_fused_norm_weight", gradient_slots(), {partial}, hw::MemoryClass::tiny);
   return result;
 }
 

@@ -7,7 +7,6 @@ namespace stepcast::program {
 namespace {
 
 constexpr auto kCopy = hw::MemoryClass::copy;
-constexpr auto kStrided = hw::MemoryClass::indexing;
 
 }  // namespace
 
@@ -38,31 +37,31 @@ Slot Rope::as_complex(Slot x, const char* pass) {
   const bool casts = w_.size.element != 4;
   const auto name = [&](const char* what) { return name_ + "." + what + suffix; };
   const Slot fp32 = casts ? w_.elementwise("aten::to rope" + suffix, w_.activation(name("fp32"), wide), {x}) : x;
-  const Slot product = w_.elementwise("aten::mul complex rope" + suffix, w_.activation(name("product"), wide), {fp32}, kStrided);
+  const Slot product = w_.elementwise("aten::mul complex rope" + suffix, w_.activation(name("product"), wide), {fp32}, hw::MemoryClass::indexing);
   return casts ? w_.elementwise("aten::to rope result" + suffix, w_.activation(name("rope"), bytes_), {product}) : product;
 }
 
 Slot Rope::rotate_half(Slot x) {
   const std::int64_t n = bytes_;
-  const Slot negated = w_.kernel("aten::neg rope", tensor("negated", n / 2), {x}, {n / 2, n / 2}, kStrided);
-  const Slot rotated = w_.kernel("aten::cat rope", tensor("rotated", n), {negated, x}, {n, n}, kStrided);
-  const Slot cosine = w_.kernel("aten::mul cos", tensor("cosine", n), {x}, {n, n}, kStrided);
-  const Slot sine = w_.kernel("aten::mul sin", tensor("sine", n), {rotated}, {n, n}, kStrided);
+  const Slot negated = w_.kernel("aten::neg rope", tensor("negated", n / 2), {x}, {n / 2, n / 2}, hw::MemoryClass::indexing);
+  const Slot rotated = w_.kernel("aten::cat rope", tensor("rotated", n), {negated, x}, {n, n}, hw::MemoryClass::indexing);
+  const Slot cosine = w_.kernel("aten::mul cos", tensor("cosine", n), {x}, {n, n}, hw::MemoryClass::indexing);
+  const Slot sine = w_.kernel("aten::mul sin", tensor("sine", n), {rotated}, {n, n}, hw::MemoryClass::indexing);
   return w_.add("aten::add rope", tensor("rope", n), cosine, sine);
 }
 
 Slot Rope::rotate_half_backward(Slot gradient) {
   const std::int64_t n = bytes_;
-  const Slot d_rotated = w_.elementwise("MulBackward0 sin", tensor("d_rotated", n), {gradient}, kStrided);
-  const Slot d_upper = w_.kernel("NegBackward0 rope", tensor("d_upper", n / 2), {d_rotated}, {n / 2, n / 2}, kStrided);
+  const Slot d_rotated = w_.elementwise("MulBackward0 sin", tensor("d_rotated", n), {gradient}, hw::MemoryClass::indexing);
+  const Slot d_upper = w_.kernel("NegBackward0 rope", tensor("d_upper", n / 2), {d_rotated}, {n / 2, n / 2}, hw::MemoryClass::indexing);
   const auto slice_backward = [&](const char* what, Slot half) {  // zeros, then a copy into one half
     const Slot zeros = w_.kernel("SliceBackward0 zeros", tensor(what, n), {}, {0, n});
-    return w_.kernel("SliceBackward0 copy", zeros, {half}, {n / 2, n / 2}, kStrided);
+    return w_.kernel("SliceBackward0 copy", zeros, {half}, {n / 2, n / 2}, hw::MemoryClass::indexing);
   };
   const Slot upper = slice_backward("d_slice_upper", d_upper);
   const Slot lower = slice_backward("d_slice_lower", d_rotated);
   const Slot halves = w_.add("aten::add slices", tensor("d_halves", n), upper, lower);
-  const Slot cosine = w_.elementwise("MulBackward0 cos", tensor("d_cosine", n), {gradient}, kStrided);
+  const Slot cosine = w_.elementwise("MulBackward0 cos", tensor("d_cosine", n), {gradient}, hw::MemoryClass::indexing);
   return w_.add("aten::add rope gradients", tensor("d_input", n), halves, cosine);
 }
 

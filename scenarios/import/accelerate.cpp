@@ -21,7 +21,7 @@ std::string strategy_of(Settings& s, const char* key, const std::string& text) {
   s.refuse(key, "is no sharding strategy", "FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2");
 }
 
-void import_precision(Settings& s, bool fsdp, Draft& draft) {
+void accelerate_precision(Settings& s, bool fsdp, Draft& draft) {
   const std::string type = s.text("mixed_precision").value_or("no");
   const bool none = type == "no" || type == "false";
   if (!none && type != "bf16" && type != "fp16") s.refuse("mixed_precision", "\"" + type + "\" is not supported yet", "bf16, fp16 or no");
@@ -66,7 +66,7 @@ void import_wrapping(Settings& s, Draft& draft) {
   s.ignore({"fsdp_config.fsdp_transformer_layer_cls_to_wrap"}, "names the class of the blocks, which are the units");
 }
 
-void import_fsdp(Settings& s, Draft& draft) {
+void accelerate_fsdp(Settings& s, Draft& draft) {
   const bool second = s.integer("fsdp_config.fsdp_version", 1, 2).value_or(1) == 2;
   draft.set("/policy/framework", second ? "fsdp2" : "fsdp1");
   second ? import_sharding2(s, draft) : import_sharding1(s, draft);
@@ -78,7 +78,7 @@ void import_fsdp(Settings& s, Draft& draft) {
            "concerns loading and saving");
 }
 
-void import_parallelism(Settings& s, Draft& draft) {
+void accelerate_parallelism(Settings& s, Draft& draft) {
   s.only_neutral(
       {"parallelism_config.parallelism_config_tp_size", "parallelism_config.parallelism_config_cp_size", "parallelism_config.parallelism_config_sp_size"},
       "tensor and context parallelism are not supported yet");
@@ -90,7 +90,7 @@ void import_parallelism(Settings& s, Draft& draft) {
   if (shards && *shards > 1) draft.set("/policy/shard_group_size", *shards);
 }
 
-void import_compile(Settings& s, Draft& draft) {
+void accelerate_compile(Settings& s, Draft& draft) {
   const std::string backend = upper(s.text("dynamo_config.dynamo_backend").value_or("NO"));
   if (backend == "INDUCTOR") draft.set("/kernels/set", "pytorch-compile");
   else if (backend != "NO" && backend != "FALSE") s.refuse("dynamo_config.dynamo_backend", "\"" + backend + "\" is not supported yet", "INDUCTOR or NO");
@@ -104,15 +104,15 @@ void import_accelerate(Settings& s, Draft& draft) {
   const bool fsdp = type == "FSDP";
   if (type == "DEEPSPEED") s.refuse("distributed_type", "DeepSpeed is configured by its own file", "import DeepSpeed's JSON");
   if (!fsdp && type != "MULTI_GPU") s.refuse("distributed_type", "\"" + type + "\" is not supported yet", "FSDP or MULTI_GPU");
-  import_precision(s, fsdp, draft);
+  accelerate_precision(s, fsdp, draft);
   if (fsdp) {
-    import_fsdp(s, draft);
-    import_parallelism(s, draft);
+    accelerate_fsdp(s, draft);
+    accelerate_parallelism(s, draft);
   } else {
     draft.set("/policy/framework", "ddp");
     s.ignore({"fsdp_config", "parallelism_config"}, "distributed_type is MULTI_GPU");
   }
-  import_compile(s, draft);
+  accelerate_compile(s, draft);
   draft.machines = s.integer("num_machines", 1, kMaxNodes);
   draft.processes = s.integer("num_processes", 1, kMaxRanks);
   draft.maybe("/batch/grad_accum", s.integer("gradient_accumulation_steps", 1, kMaxAccumulation));

@@ -6,13 +6,13 @@
 namespace stepcast::scenarios {
 namespace {
 
-void import_batch(Settings& s, Draft& draft) {
+void deepspeed_batch(Settings& s, Draft& draft) {
   draft.global_batch = s.integer("train_batch_size", 1, std::int64_t{1} << 40);
   draft.maybe("/batch/micro_batch", s.integer("train_micro_batch_size_per_gpu", 1, kMaxMicroBatch));
   draft.maybe("/batch/grad_accum", s.integer("gradient_accumulation_steps", 1, kMaxAccumulation));
 }
 
-void import_precision(Settings& s, Draft& draft) {
+void deepspeed_precision(Settings& s, Draft& draft) {
   const bool bf16 = s.flag("bf16.enabled").value_or(false) || s.flag("bfloat16.enabled").value_or(false), fp16 = s.flag("fp16.enabled").value_or(false);
   if (bf16 && fp16) s.refuse("fp16.enabled", "goes with bf16.enabled only if one of them is false");
   draft.set("/precision/param", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
@@ -79,7 +79,7 @@ void import_zero(Settings& s, Draft& draft) {
       "ZeRO++ and MiCS are not supported yet");
 }
 
-void import_optimizer(Settings& s, Draft& draft) {
+void deepspeed_optimizer(Settings& s, Draft& draft) {
   draft.set("/optimizer/clip_grad_norm", s.number("gradient_clipping").value_or(0) > 0);
   const std::string type = s.text("optimizer.type").value_or("AdamW");
   if (type != "AdamW" && type != "Adam") s.refuse("optimizer.type", "\"" + type + "\" is not supported yet", "AdamW");
@@ -90,11 +90,11 @@ void import_optimizer(Settings& s, Draft& draft) {
 }  // namespace
 
 void import_deepspeed(Settings& s, Draft& draft) {
-  import_batch(s, draft);
-  import_precision(s, draft);
+  deepspeed_batch(s, draft);
+  deepspeed_precision(s, draft);
   if (s.has("zero_optimization")) import_zero(s, draft);
   else draft.set("/policy/framework", "ddp");
-  import_optimizer(s, draft);
+  deepspeed_optimizer(s, draft);
   s.ignore({"activation_checkpointing"}, "takes effect only where the model calls deepspeed.checkpointing: set /recompute/mode");
   s.only_neutral(
       {"sparse_attention", "pipeline", "tensor_parallel.autotp_size", "sequence_parallel_size", "compression_training", "curriculum_learning.enabled"},

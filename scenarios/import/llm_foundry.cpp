@@ -8,7 +8,7 @@ namespace stepcast::scenarios {
 namespace {
 
 /// MPT's sizes are read as those of an MPT config.json.
-void import_model(Settings& s, Draft& draft) {
+void llm_foundry_model(Settings& s, Draft& draft) {
   const std::string name = s.text("model.name").value_or("mpt_causal_lm");
   s.ignore({"model.init_device", "model.pretrained", "model.init_config", "model.use_auth_token", "model.config_overrides.max_seq_len", "model.tokenizer_name",
             "model.loss_fn"},
@@ -40,7 +40,7 @@ void import_model(Settings& s, Draft& draft) {
   s.take("model");
 }
 
-void import_batch(Settings& s, Draft& draft) {
+void llm_foundry_batch(Settings& s, Draft& draft) {
   draft.maybe("/batch/seq_len", s.integer("max_seq_len", 1, kMaxSequence));
   draft.global_batch = s.integer("global_train_batch_size", 1, std::int64_t{1} << 40);
   for (const char* key : {"device_train_microbatch_size", "device_train_grad_accum"}) {
@@ -50,7 +50,7 @@ void import_batch(Settings& s, Draft& draft) {
 }
 
 /// PURE reduces in 16 bits, DEFAULT in fp32; FULL computes in fp32.
-void import_precision(Settings& s, Draft& draft) {
+void llm_foundry_precision(Settings& s, Draft& draft) {
   const std::string precision = s.text("precision").value_or("amp_bf16");
   if (precision != "amp_bf16" && precision != "amp_fp16" && precision != "fp32")
     s.refuse("precision", "\"" + precision + "\" is not supported yet", "amp_bf16, amp_fp16 or fp32");
@@ -63,7 +63,7 @@ void import_precision(Settings& s, Draft& draft) {
   draft.set("/precision/reduce", mixed == "PURE" ? type : "fp32");
 }
 
-void import_fsdp(Settings& s, Draft& draft) {
+void llm_foundry_fsdp(Settings& s, Draft& draft) {
   draft.set("/policy/framework", "fsdp1");
   const std::string sharding = s.text("fsdp_config.sharding_strategy").value_or("FULL_SHARD");
   for (const char* known : {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"}) {
@@ -116,10 +116,10 @@ void import_rest(Settings& s, Draft& draft) {
 }  // namespace
 
 void import_llm_foundry(Settings& s, Draft& draft) {
-  import_batch(s, draft);
-  if (s.has("model")) import_model(s, draft);
-  import_precision(s, draft);
-  import_fsdp(s, draft);
+  llm_foundry_batch(s, draft);
+  if (s.has("model")) llm_foundry_model(s, draft);
+  llm_foundry_precision(s, draft);
+  llm_foundry_fsdp(s, draft);
   import_rest(s, draft);
   s.only_neutral({"deepspeed_config", "tp_config"}, "is not supported yet");
   s.ignore({"variables",

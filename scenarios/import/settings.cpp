@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostReplacements = 16;
 
-std::vector<std::string> parts(std::string_view key) {
+std::vector<std::string> key_parts(std::string_view key) {
   std::vector<std::string> names;
   for (std::size_t at = 0; at <= key.size();) {
     const std::size_t dot = std::min(key.find('.', at), key.size());
@@ -25,7 +25,7 @@ std::vector<std::string> parts(std::string_view key) {
 
 const Json* at(const Json& json, std::string_view key) {
   const Json* here = &json;
-  for (const std::string& name : parts(key)) {
+  for (const std::string& name : key_parts(key)) {
     if (!here->is_object() || !here->contains(name)) return nullptr;
     here = &*here->find(name);
   }

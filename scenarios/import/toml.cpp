@@ -14,7 +14,7 @@ namespace {
 [[noreturn]] void fail(const std::string& file, const std::string& what) { throw InputError(printable(file, 400), "", what); }
 
 /// The parser recurses into brackets and dotted keys: what would nest too deep is refused before it is read.
-void refuse_depth(std::string_view text, const std::string& file) {
+void refuse_deep_toml(std::string_view text, const std::string& file) {
   int open = 0, dots = 0;
   for (const char c : text) {
     if (c == '[' || c == '{') ++open;
@@ -51,7 +51,7 @@ Json converted(const toml::value& value, const std::string& file, int depth) {
 }  // namespace
 
 Json parse_toml(std::string_view text, const std::string& file) {
-  refuse_depth(text, file);
+  refuse_deep_toml(text, file);
   std::istringstream stream{std::string(text)};
   try {
     Json json = converted(toml::parse(stream, file), file, 0);

@@ -4,7 +4,7 @@
 namespace stepcast::scenarios {
 namespace {
 
-void import_model(Settings& s, Draft& draft) {
+void torchtitan_model(Settings& s, Draft& draft) {
   const std::string name = s.text("model.name").value_or("llama3");
   if (const auto flavor = s.text("model.flavor")) set_model(s, "model.flavor", name + "_" + *flavor, draft);
   const auto converters = s.texts("model.converters").value_or(std::vector<std::string>{});
@@ -43,7 +43,7 @@ void import_training(Settings& s, Draft& draft) {
            "does not change the cost of a step");
 }
 
-void import_parallelism(Settings& s, Draft& draft) {
+void torchtitan_parallelism(Settings& s, Draft& draft) {
   s.only_neutral({"parallelism.tensor_parallel_degree", "parallelism.pipeline_parallel_degree", "parallelism.context_parallel_degree",
                   "parallelism.expert_parallel_degree", "parallelism.expert_tensor_parallel_degree", "experimental.pipeline_parallel_degree",
                   "experimental.context_parallel_degree"},
@@ -67,7 +67,7 @@ void import_parallelism(Settings& s, Draft& draft) {
 }
 
 /// Where nothing is said torchtitan recomputes every second block.
-void import_recomputation(Settings& s, Draft& draft) {
+void torchtitan_recomputation(Settings& s, Draft& draft) {
   const std::string mode = s.text("activation_checkpoint.mode").value_or("selective"),
                     option = s.text("activation_checkpoint.selective_ac_option").value_or("2");
   if (mode == "none" || mode == "full") {
@@ -86,7 +86,7 @@ void import_recomputation(Settings& s, Draft& draft) {
   s.ignore({"activation_checkpoint"}, "details of selective recomputation are not modelled");
 }
 
-void import_compile(Settings& s, Draft& draft) {
+void torchtitan_compile(Settings& s, Draft& draft) {
   bool compiled = false;
   for (const char* key : {"training.compile", "compile.enable"}) compiled = s.flag(key).value_or(compiled);
   const auto components = s.texts("compile.components").value_or(std::vector<std::string>{"model", "loss"});
@@ -98,7 +98,7 @@ void import_compile(Settings& s, Draft& draft) {
   s.ignore({"compile.backend", "compile.fullgraph"}, "how graphs are captured is not modelled beside whether they are compiled");
 }
 
-void import_optimizer(Settings& s, Draft& draft) {
+void torchtitan_optimizer(Settings& s, Draft& draft) {
   const std::string name = s.text("optimizer.name").value_or("AdamW");
   if (name != "AdamW" && name != "Adam") s.refuse("optimizer.name", "\"" + name + "\" is not supported yet", "AdamW");
   std::string implementation = s.text("optimizer.implementation").value_or("fused");
@@ -114,12 +114,12 @@ void import_optimizer(Settings& s, Draft& draft) {
 }  // namespace
 
 void import_torchtitan(Settings& s, Draft& draft) {
-  import_model(s, draft);
-  import_parallelism(s, draft);
+  torchtitan_model(s, draft);
+  torchtitan_parallelism(s, draft);
   import_training(s, draft);
-  import_recomputation(s, draft);
-  import_compile(s, draft);
-  import_optimizer(s, draft);
+  torchtitan_recomputation(s, draft);
+  torchtitan_compile(s, draft);
+  torchtitan_optimizer(s, draft);
   s.ignore(
       {"job", "profiling", "metrics", "checkpoint", "lr_scheduler", "validation", "fault_tolerance", "memory_estimation", "debug", "experimental.custom_import",
        "experimental.custom_args_module", "experimental.enable_async_tensor_parallel", "experimental.enable_compiled_autograd"},

@@ -18,7 +18,7 @@ std::optional<std::string> component(Settings& s, const std::string& key) {
 }
 
 /// fully_shard without a policy of types: everything is in the type of the model.
-void import_precision(Settings& s, Draft& draft) {
+void torchtune_precision(Settings& s, Draft& draft) {
   const std::string type = s.text("dtype").value_or("bf16");
   if (type != "bf16" && type != "fp32") s.refuse("dtype", "\"" + type + "\" is not supported yet", "bf16 or fp32");
   for (const char* pointer : {"/precision/param", "/precision/reduce", "/precision/master"}) draft.set(pointer, type);
@@ -33,7 +33,7 @@ void import_loss(Settings& s, Draft& draft) {
   s.ignore({"loss"}, "in how many chunks the loss is taken is the kernels' choice");
 }
 
-void import_optimizer(Settings& s, Draft& draft) {
+void torchtune_optimizer(Settings& s, Draft& draft) {
   const std::string name = component(s, "optimizer").value_or("AdamW");
   if (name != "AdamW" && name != "Adam") s.refuse("optimizer", "\"" + name + "\" is not supported yet", "torch.optim.AdamW");
   if (s.has("optimizer.fused")) draft.set("/optimizer/implementation", s.flag("optimizer.fused").value_or(false) ? "fused" : "foreach");
@@ -59,7 +59,7 @@ void import_sharding(Settings& s, Draft& draft) {
   if (shards > 1) draft.set("/policy/shard_group_size", shards);
 }
 
-void import_recomputation(Settings& s, Draft& draft) {
+void torchtune_recomputation(Settings& s, Draft& draft) {
   const std::string mode = s.text("ac_mode").value_or("none");
   if (mode == "selective") {
     draft.set("/recompute/mode", "every_k");
@@ -80,12 +80,12 @@ void import_torchtune(Settings& s, Draft& draft) {
   draft.maybe("/batch/micro_batch", s.integer("batch_size", 1, kMaxMicroBatch));
   draft.maybe("/batch/grad_accum", s.integer("gradient_accumulation_steps", 1, kMaxAccumulation));
   draft.maybe("/batch/seq_len", s.integer("tokenizer.max_seq_len", 1, kMaxSequence));
-  import_precision(s, draft);
+  torchtune_precision(s, draft);
   import_loss(s, draft);
-  import_optimizer(s, draft);
+  torchtune_optimizer(s, draft);
   import_sharding(s, draft);
   const bool checkpointing = s.flag("enable_activation_checkpointing").value_or(false);
-  import_recomputation(s, draft);
+  torchtune_recomputation(s, draft);
   if (checkpointing) s.take("enable_activation_checkpointing");
   if (s.flag("compile").value_or(false)) draft.set("/kernels/set", "pytorch-compile");
   s.ignore({"tokenizer",

@@ -22,7 +22,7 @@ constexpr int kMaxBrackets = 64;
 }
 
 /// The parser recurses: what would nest too deep is refused before it is read. Brackets and indentation both nest; a line adds no more levels than it has marks.
-void refuse_depth(std::string_view text, const std::string& file) {
+void refuse_deep_yaml(std::string_view text, const std::string& file) {
   int open = 0, line = 0;
   std::size_t begin = 0;
   for (std::size_t i = 0; i <= text.size(); ++i) {
@@ -131,7 +131,7 @@ void refuse_second_document(const std::string& text, const std::string& file) {
 }  // namespace
 
 Json parse_yaml(std::string_view text, const std::string& file) {
-  refuse_depth(text, file);
+  refuse_deep_yaml(text, file);
   refuse_aliases(text, file);
   try {
     const std::string whole(text);

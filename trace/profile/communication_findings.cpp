@@ -15,8 +15,6 @@ constexpr double kExposed = 0.05;                        // of the window
 constexpr Time kSmall = std::chrono::microseconds(200);  // latency, not bandwidth, makes such a collective's time
 constexpr std::int64_t kMany = 50;
 
-double ratio(Time part, Time whole) { return whole.count() == 0 ? 0 : static_cast<double>(part.count()) / static_cast<double>(whole.count()); }
-
 /// When compute kernels run on the device.
 Spans compute_of(const Scene& scene) {
   const Profile& p = scene.rank.profile;

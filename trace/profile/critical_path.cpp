@@ -14,7 +14,7 @@ namespace stepcast::trace::profile {
 namespace {
 
 // What begins, or returns, this soon after something has ended waited for it.
-constexpr Time kSoon = std::chrono::microseconds(10), kReturn = std::chrono::microseconds(20);
+constexpr Time kReturn = std::chrono::microseconds(20);
 
 class Pathfinder {
  public:

@@ -6,6 +6,8 @@
 
 namespace stepcast::trace::profile {
 
+inline constexpr double kWorthwhile = 0.03;  // of the window; below it no finding is reported
+
 /// What rules see: one device of one rank.
 struct Scene {
   const RankDiagnosis& rank;

@@ -16,8 +16,6 @@ constexpr double kLateRank = 0.6;
 constexpr double kWorthNaming = 0.2;  // of what the median rank waits: what a late rank does longer than others
 constexpr double kStraggling = 0.03;  // of the window, what the median rank waits for it
 
-double ratio(Time part, Time whole) { return whole.count() == 0 ? 0 : static_cast<double>(part.count()) / static_cast<double>(whole.count()); }
-
 void by_share(std::vector<Finding>& findings) {
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) { return a.share > b.share; });
 }

@@ -14,7 +14,6 @@ namespace stepcast::trace::profile {
 namespace {
 
 // What begins this soon after something has ended waited for it.
-constexpr Time kSoon = std::chrono::microseconds(10);
 
 constexpr std::size_t kLine = 64;  // operations back to back among which the collective is sought that a straggler held up
 
@@ -30,7 +29,7 @@ Coverage coverage_of(const Gaps& gaps) {
 }
 
 /// Begins of the launch calls of operations, in order.
-std::vector<Time> launches_of(const Profile& profile, const std::vector<const DeviceOp*>& ops) {
+std::vector<Time> launch_times(const Profile& profile, const std::vector<const DeviceOp*>& ops) {
   std::vector<Time> begins;
   for (const DeviceOp* op : ops) {
     if (const HostCall* launch = profile.launch_of(*op)) begins.push_back(launch->begin);
@@ -64,7 +63,7 @@ class Walk {
         gaps_(coverage_of(gaps)),
         line_(profile, device),
         by_end_(ops_by_end(profile, device)),
-        lead_(host_, gaps_, launches_of(profile, by_end_)) {}
+        lead_(host_, gaps_, launch_times(profile, by_end_)) {}
   void explain(const IdleGap& gap);
   FinerCauses take() { return std::move(causes_); }
 

@@ -11,7 +11,6 @@ namespace stepcast::trace::profile {
 
 namespace {
 
-constexpr double kWorthwhile = 0.03;   // of the window; below it no finding is reported
 constexpr double kLaunchBound = 0.08;  // some launch-bound gaps are in every eager profile
 constexpr Time kWarmUpCall = std::chrono::milliseconds(50);
 constexpr Time kCopyItself = std::chrono::microseconds(10);  // what an asynchronous copy costs the host

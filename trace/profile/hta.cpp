@@ -15,15 +15,13 @@ enum class HtaType : std::uint8_t { computation, communication, memory, other };
 
 constexpr Time kConsecutiveKernelDelay = std::chrono::microseconds(30);
 
-bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 HtaType type_of(std::string_view name) {
-  if (name.starts_with("nccl") || name.starts_with("hccl") || has(name, "ncclKernel")) return HtaType::communication;
+  if (name.starts_with("nccl") || name.starts_with("hccl") || contains(name, "ncclKernel")) return HtaType::communication;
   const bool hip = name.starts_with("hip"), copy = name.starts_with("Memcpy") || name.starts_with("Memset") || name.starts_with("dma");
   if (copy || name.starts_with("hipMemcpy") || name.starts_with("hipMemset")) return HtaType::memory;
   if (hip) return HtaType::communication;
   for (const std::string_view part : {"Memcpy", "Memset", "dma", "Sync", "Wait Event"}) {
-    if (has(name, part)) return HtaType::other;
+    if (contains(name, part)) return HtaType::other;
   }
   return HtaType::computation;
 }

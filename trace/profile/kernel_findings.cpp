@@ -7,16 +7,15 @@
 
 #include "trace/profile/coverage.hpp"
 #include "trace/profile/finding_rules.hpp"
+#include "trace/profile/vocabulary.hpp"
 
 namespace stepcast::trace::profile {
 
 namespace {
 
-constexpr double kWorthwhile = 0.02;  // of the window
-constexpr double kRecomputed = 0.03;  // of the window
-constexpr std::size_t kEnough = 8;    // kernels of a name on either side before they are compared
-
-bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+constexpr double kWorthwhileKernels = 0.02;  // of the window
+constexpr double kRecomputed = 0.03;         // of the window
+constexpr std::size_t kEnough = 8;           // kernels of a name on either side before they are compared
 
 /// Batched products with a softmax kernel between them, and no fused attention kernel.
 void unfused_attention(const Scene& scene, std::vector<Finding>& out) {
@@ -24,10 +23,10 @@ void unfused_attention(const Scene& scene, std::vector<Finding>& out) {
   std::int64_t count = 0;
   for (const NamedTotal& op : scene.device.ops) {
     for (const std::string_view fused : {"flash", "fmha", "Fmha", "sdpa", "attention_forward", "attention_backward"}) {
-      if (has(op.name, fused)) return;
+      if (contains(op.name, fused)) return;
     }
-    const bool of_loss = has(op.name, "LogSoftmax") || has(op.name, "log_softmax") || has(op.name, "cross_entropy");
-    if (of_loss || (!has(op.name, "softmax") && !has(op.name, "SoftMax") && !has(op.name, "Softmax"))) continue;
+    const bool of_loss = contains(op.name, "LogSoftmax") || contains(op.name, "log_softmax") || contains(op.name, "cross_entropy");
+    if (of_loss || (!contains(op.name, "softmax") && !contains(op.name, "SoftMax") && !contains(op.name, "Softmax"))) continue;
     softmax += op.total;
     count += op.count;
   }
@@ -35,7 +34,7 @@ void unfused_attention(const Scene& scene, std::vector<Finding>& out) {
   const Profile& p = scene.rank.profile;
   for (const HostOp& op : p.host_ops) products += p.names[op.name] == "aten::bmm" || p.names[op.name] == "aten::baddbmm" ? 1 : 0;
   const double share = scene.share(softmax);
-  if (share < kWorthwhile || 2 * count > 3 * products) return;
+  if (share < kWorthwhileKernels || 2 * count > 3 * products) return;
   out.push_back({"unfused_attention",
                  "",
                  0.75,
@@ -79,7 +78,7 @@ void contention(const Scene& scene, std::vector<Finding>& out) {
     of += beside.p50 * beside.count;
   }
   const double share = scene.share(lost);
-  if (share < kWorthwhile) return;
+  if (share < kWorthwhileKernels) return;
   out.push_back({"kernels_stretched_by_communication",
                  "",
                  0.5,

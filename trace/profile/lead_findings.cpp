@@ -7,8 +7,6 @@ namespace stepcast::trace::profile {
 
 namespace {
 
-constexpr double kWorthwhile = 0.03;  // of the window
-
 CauseSum sum_of(const Scene& scene, std::string_view cause) {
   const auto known = scene.device.finer.by_cause.find(cause);
   return known == scene.device.finer.by_cause.end() ? CauseSum{} : known->second;

@@ -35,8 +35,6 @@ std::vector<Shape> shapes_in(std::string_view text) {
 
 std::string_view first_word(std::string_view text) { return text.substr(0, text.find(' ')); }
 
-bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 /// How an operator of attention orders the sizes of its operands.
 enum class Order : std::uint8_t { none, heads_first, length_first };
 
@@ -45,8 +43,8 @@ Order order_of(std::string_view op) {
   constexpr std::array<std::string_view, 4> kOurs = {"scaled_dot_product_attention", "ScaledDotProductAttentionBackward0", "native::attention",
                                                      "native::attention_backward"};
   if (std::find(kOurs.begin(), kOurs.end(), op) != kOurs.end()) return Order::heads_first;
-  if (op.starts_with("aten::_scaled_dot_product_") && !has(op, "math")) return Order::heads_first;
-  const bool package = op.starts_with("flash_attn") && (has(op, "_flash_attn_forward") || has(op, "_flash_attn_backward"));
+  if (op.starts_with("aten::_scaled_dot_product_") && !contains(op, "math")) return Order::heads_first;
+  const bool package = op.starts_with("flash_attn") && (contains(op, "_flash_attn_forward") || contains(op, "_flash_attn_backward"));
   if (package || op.starts_with("aten::_flash_attention_") || op.starts_with("aten::_efficient_attention_")) return Order::length_first;
   return Order::none;
 }
@@ -84,7 +82,7 @@ std::optional<AttentionCall> attention_of(std::string_view op, std::string_view 
   const Order order = order_of(name);
   if (order == Order::none) return {};
   AttentionCall call;
-  call.backward = has(name, "ackward");
+  call.backward = contains(name, "ackward");
   const std::vector<Shape> shapes = shapes_in(input_dims);
   const std::size_t first = call.backward ? 1 : 0;  // behind the gradient of the result
   if (shapes.size() < first + 2 || shapes[first].size() != 4 || shapes[first + 1].size() != 4) return {};

@@ -17,7 +17,9 @@
 
 namespace stepcast::trace::profile {
 
-using Time = std::chrono::nanoseconds;  // as the file counts it
+using Time = std::chrono::nanoseconds;                        // as the file counts it
+inline constexpr Time kSoon = std::chrono::microseconds(10);  // what begins within this time of another's end, followed it at once
+inline double ratio(Time part, Time whole) { return whole.count() == 0 ? 0 : static_cast<double>(part.count()) / static_cast<double>(whole.count()); }
 using Span = BasicInterval<Time>;
 using Spans = BasicIntervals<Time>;
 using Counts = std::map<std::string, std::int64_t, std::less<>>;

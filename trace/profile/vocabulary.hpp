@@ -8,6 +8,8 @@
 
 namespace stepcast::trace::profile {
 
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
 enum class EventClass : std::uint8_t {
   kernel,
   copy,

@@ -10,7 +10,6 @@ namespace stepcast::trace::profile {
 namespace {
 
 // An operation that begins this soon after another stream's has ended waited for it; a call that returns this soon after an operation's end waited for that.
-constexpr Time kSoon = std::chrono::microseconds(10);
 constexpr Time kCallItself = std::chrono::microseconds(5);  // what a synchronising call costs that has nothing to wait for
 
 /// Recorded host time -> new host time: it goes on as recorded, but stands still in the cuts and jumps where a wait has another end than it had.

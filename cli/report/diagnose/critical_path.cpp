@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "cli/report/diagnose/lines.hpp"
 #include "cli/report/table.hpp"
 #include "hw_models/text_file.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 namespace profile = trace::profile;
 using profile::Time;
 
-constexpr std::size_t kPartsInJson = 20, kPartsInText = 6, kNameWidth = 70;
+constexpr std::size_t kPartsInJson = 20, kPartsInText = 6;
 
 using Kinds = std::vector<std::pair<std::string, Time>>;
 
@@ -30,10 +31,6 @@ Kinds ordered(const std::map<std::string, Time, std::less<>>& by_kind) {
   std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   return kinds;
 }
-
-std::string time_of(Time time) { return time_text(static_cast<double>(time.count()) * 1e-9); }
-
-double share(Time part, Time whole) { return whole.count() == 0 ? 0 : static_cast<double>(part.count()) / static_cast<double>(whole.count()); }
 
 /// The parts of all paths that are kernels, by name, longest first.
 std::vector<profile::PathPart> kernels_of(const std::vector<profile::CriticalPath>& paths) {
@@ -78,14 +75,15 @@ std::string text_of(const std::vector<profile::CriticalPath>& paths, const std::
   }
   if (length == Time{}) return "";
   Table kinds({"", "", "share"}, {0, 3});
-  for (const auto& [kind, time] : ordered(by_kind)) kinds.add({kind, time_of(time), percent_text(share(time, length)), bar(share(time, length), 30)});
+  for (const auto& [kind, time] : ordered(by_kind))
+    kinds.add({kind, time_of(time), percent_text(profile::ratio(time, length)), bar(profile::ratio(time, length), 30)});
   std::string text = fmt::format("\nCritical path of {} on device {}: {}\n",
                                  paths.size() == 1 ? "one step" : count_text(static_cast<double>(paths.size())) + " steps", device, time_of(length)) +
                      kinds.render();
   Table table({"time", "share", "count", "kernels on it"}, {3});
   const std::vector<profile::PathPart> kernels = kernels_of(paths);
   for (std::size_t i = 0; i < std::min(kPartsInText, kernels.size()); ++i)
-    table.add({time_of(kernels[i].total), percent_text(share(kernels[i].total, length)), count_text(static_cast<double>(kernels[i].count)),
+    table.add({time_of(kernels[i].total), percent_text(profile::ratio(kernels[i].total, length)), count_text(static_cast<double>(kernels[i].count)),
                printable(kernels[i].name, kNameWidth)});
   return kernels.empty() ? text : text + table.render();
 }

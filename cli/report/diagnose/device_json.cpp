@@ -18,7 +18,7 @@ namespace profile = trace::profile;
 using profile::microseconds;
 using profile::Time;
 
-constexpr std::size_t kOpsShown = 30, kGapsShown = 12;
+constexpr std::size_t kOpsInJson = 30, kGapsInJson = 12;
 
 Json ratio_percent(Time part, Time whole) {
   return whole.count() == 0 ? Json() : Json(100 * static_cast<double>(part.count()) / static_cast<double>(whole.count()));
@@ -106,7 +106,7 @@ Json largest(const profile::Gaps& gaps, const profile::Profile& p) {
   std::vector<const profile::IdleGap*> order;
   for (const profile::IdleGap& gap : gaps.gaps) order.push_back(&gap);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->time.end - a->time.begin > b->time.end - b->time.begin; });
-  if (order.size() > kGapsShown) order.resize(kGapsShown);
+  if (order.size() > kGapsInJson) order.resize(kGapsInJson);
   const auto first = std::find_if(p.device_ops.begin(), p.device_ops.end(), [](const auto& op) { return op.kind != profile::DeviceKind::other; });
   Json json = Json::array();
   for (const profile::IdleGap* gap : order) {
@@ -194,7 +194,7 @@ Json json_of(const profile::DeviceMetrics& m, const profile::Profile& p) {
   json["steady_step"] = json_of(m.steady);
   json["distinct_device_op_names"] = m.ops.size();
   json["top_device_ops"] = Json::array();
-  for (std::size_t i = 0; i < std::min(kOpsShown, m.ops.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kOpsInJson, m.ops.size()); ++i)
     json["top_device_ops"].push_back({{"name", m.ops[i].name}, {"count", m.ops[i].count}, {"total_us", microseconds(m.ops[i].total)}});
   return json;
 }

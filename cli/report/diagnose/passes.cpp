@@ -21,14 +21,10 @@ profile::Time all_compute(const profile::PassTotals& passes) {
   return all;
 }
 
-double share(profile::Time part, profile::Time whole) {
-  return whole.count() == 0 ? 0 : static_cast<double>(part.count()) / static_cast<double>(whole.count());
-}
-
 }  // namespace
 
 double recomputation_share(const profile::PassTotals& passes) {
-  return share(passes[static_cast<std::size_t>(profile::Pass::recomputation)].compute, all_compute(passes));
+  return profile::ratio(passes[static_cast<std::size_t>(profile::Pass::recomputation)].compute, all_compute(passes));
 }
 
 Json json_of(const profile::PassTotals& passes) {
@@ -59,7 +55,7 @@ std::string text_of(const profile::PassTotals& passes) {
   for (std::size_t i = 0; i < profile::kPasses; ++i) {
     if (passes[i].kernels == 0) continue;
     text += fmt::format("{}{} {} ({})", text.empty() ? "Compute by pass: " : ", ", name(static_cast<profile::Pass>(i)),
-                        time_text(microseconds(passes[i].compute) * 1e-6), percent_text(share(passes[i].compute, all)));
+                        time_text(microseconds(passes[i].compute) * 1e-6), percent_text(profile::ratio(passes[i].compute, all)));
   }
   return wrapped(text, 0);
 }

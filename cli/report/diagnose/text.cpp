@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/report/diagnose/lines.hpp"
 #include "cli/report/diagnose/memory.hpp"
 #include "cli/report/diagnose/passes.hpp"
 #include "cli/report/table.hpp"
@@ -17,11 +18,7 @@ namespace {
 namespace profile = trace::profile;
 using profile::Time;
 
-constexpr std::size_t kOpsShown = 8, kGapsShown = 5, kNameWidth = 70;
-
-std::string time_of(Time time) { return time_text(static_cast<double>(time.count()) * 1e-9); }
-
-double share(Time part, Time whole) { return whole.count() == 0 ? 0 : static_cast<double>(part.count()) / static_cast<double>(whole.count()); }
+constexpr std::size_t kOpsShown = 8, kGapsShown = 5;
 
 std::string count_of(std::int64_t count) { return count_text(static_cast<double>(count)); }
 
@@ -39,14 +36,16 @@ std::string head(const profile::RankDiagnosis& rank) {
 
 std::string device_text(const profile::DeviceTimes& t) {
   Table table({"", "", "share"}, {0, 3});
-  const auto row = [&](const char* name, Time time) { table.add({name, time_of(time), percent_text(share(time, t.span)), bar(share(time, t.span))}); };
+  const auto row = [&](const char* name, Time time) {
+    table.add({name, time_of(time), percent_text(profile::ratio(time, t.span)), bar(profile::ratio(time, t.span))});
+  };
   row("compute", t.compute);
   row("exposed communication", t.exposed_comm);
   row("exposed copies", t.exposed_memory);
   row("idle", t.idle);
   std::string text = table.render();
   if (t.comm.count() > 0)
-    text += fmt::format("  communication {} in all, {} of it beside compute\n", time_of(t.comm), percent_text(1 - share(t.exposed_comm, t.comm)));
+    text += fmt::format("  communication {} in all, {} of it beside compute\n", time_of(t.comm), percent_text(1 - profile::ratio(t.exposed_comm, t.comm)));
   return text;
 }
 
@@ -60,8 +59,8 @@ std::string gaps_text(const profile::Gaps& gaps, const profile::Profile& p) {
   Table table({"cause", "gaps", "time", "share"}, {0, 4});
   for (const std::size_t i : order) {
     const profile::CauseSum& sum = gaps.by_cause[i];
-    table.add({name(static_cast<profile::Cause>(i)), count_of(sum.count), time_of(sum.total), percent_text(share(sum.total, gaps.total)),
-               bar(share(sum.total, gaps.total), 30)});
+    table.add({name(static_cast<profile::Cause>(i)), count_of(sum.count), time_of(sum.total), percent_text(profile::ratio(sum.total, gaps.total)),
+               bar(profile::ratio(sum.total, gaps.total), 30)});
   }
   std::string text = fmt::format("\nGaps between the kernels of stream {}: {} in {}\n", gaps.main_stream, time_of(gaps.total),
                                  count_of(static_cast<std::int64_t>(gaps.gaps.size()))) +
@@ -103,7 +102,7 @@ std::string rates_text(const profile::Rates& rates) {
   for (const auto& [name, total] : rates.classes) classes.emplace_back(total.total, name);
   std::sort(classes.rbegin(), classes.rend());
   std::string text;
-  for (const auto& [time, name] : classes) text += (text.empty() ? "Kernels: " : ", ") + name + " " + percent_text(share(time, all));
+  for (const auto& [time, name] : classes) text += (text.empty() ? "Kernels: " : ", ") + name + " " + percent_text(profile::ratio(time, all));
   text = "\n" + wrapped(text, 0);
   text += achieved_text("Matrix products with recorded shapes", rates.products);
   text += achieved_text("Attention with recorded shapes, all pairs counted", rates.attention);
@@ -122,7 +121,7 @@ std::string ops_text(const profile::DeviceMetrics& m) {
   Time all{};
   for (const profile::NamedTotal& op : m.ops) all += op.total;
   for (std::size_t i = 0; i < std::min(kOpsShown, m.ops.size()); ++i)
-    table.add({time_of(m.ops[i].total), percent_text(share(m.ops[i].total, all)), count_of(m.ops[i].count), printable(m.ops[i].name, kNameWidth)});
+    table.add({time_of(m.ops[i].total), percent_text(profile::ratio(m.ops[i].total, all)), count_of(m.ops[i].count), printable(m.ops[i].name, kNameWidth)});
   return "\n" + table.render();
 }
 
