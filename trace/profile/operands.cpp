@@ -5,6 +5,8 @@
 #include <array>
 #include <vector>
 
+#include "trace/profile/vocabulary.hpp"
+
 namespace stepcast::trace::profile {
 
 namespace {
