@@ -14,6 +14,7 @@
 #include "hw_models/memory_class_names.hpp"
 #include "trace/profile/coverage.hpp"
 #include "trace/profile/import.hpp"
+#include "trace/profile/processes.hpp"
 #include "trace/profile/vocabulary.hpp"
 #include "trace/profile/workload.hpp"
 
@@ -234,9 +235,11 @@ MeasurementFile read_traces(const std::string& path) {
   all.format = "trace";
   for (const profile::Input& input : profile::inputs_at(path)) {
     const auto source = input.open();
-    MeasurementFile one = trace_measurements(profile::import_profile(*source, input.label), path);
-    all.rows.insert(all.rows.end(), std::make_move_iterator(one.rows.begin()), std::make_move_iterator(one.rows.end()));
-    for (const auto& [reason, count] : one.left_out) all.left_out[reason] += count;
+    for (const profile::Profile& process : profile::by_process(profile::import_profile(*source, input.label))) {
+      MeasurementFile one = trace_measurements(process, path);
+      all.rows.insert(all.rows.end(), std::make_move_iterator(one.rows.begin()), std::make_move_iterator(one.rows.end()));
+      for (const auto& [reason, count] : one.left_out) all.left_out[reason] += count;
+    }
   }
   return all;
 }

@@ -65,6 +65,7 @@ sim::Options options_of(const scenarios::Scenario& scenario, const hw::CostModel
   sim::Options options;
   options.world_size = scenarios::ranks(scenario);
   options.ranks = scenario.run.ranks == scenarios::Ranks::folded ? 1 : options.world_size;
+  options.recorded_ranks = scenarios::traced_ranks(scenario);
   options.record_from_step = scenario.run.steps - scenario.run.active;
   options.launch_queue_depth = scenario.host.launch_queue_depth;
   options.one_queue = scenario.host.cuda_device_max_connections == 1;

@@ -57,6 +57,7 @@ void run(const program::Program& program, const Inputs& inputs, Prediction& pred
 
 /// Steps that are alike are measured by the last one: only that is recorded.
 void record_little(const scenarios::Scenario& scenario, sim::Options& options) {
+  options.recorded_ranks = 1;
   if (!scenarios::steps_vary(scenario) && scenario.run.ranks == scenarios::Ranks::folded) options.record_from_step = scenario.run.steps - 1;
 }
 

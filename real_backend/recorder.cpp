@@ -24,7 +24,7 @@ Recorder::Recorder(const program::Program& program, const Clock& clock) : progra
   collective_names_ = here();
   for (const auto& collective : program.collectives) {
     trace_.names.push_back(collective.label);
-    trace_.collectives.push_back({collective.shape, collective.label});
+    trace_.collectives.push_back({collective.shape, collective.label, collective.communicator == program::Communicator::replica});
   }
   mark_names_ = here();
   for (const auto& mark : program.marks) trace_.names.push_back(mark.label);

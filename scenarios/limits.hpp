@@ -16,7 +16,7 @@ inline constexpr std::int64_t kMaxSequence = 1 << 22, kMaxMicroBatch = 1 << 16, 
 inline constexpr std::int64_t kMaxTokens = std::int64_t{1} << 24;            // micro_batch * seq_len
 inline constexpr std::int64_t kMaxScores = std::int64_t{1} << 50;            // micro_batch * heads * seq_len^2, which unfused attention stores
 inline constexpr std::int64_t kMaxUnitPasses = std::int64_t{1} << 16;        // layers * grad_accum: ops of a step
-inline constexpr std::int64_t kMaxTracedUnitPasses = std::int64_t{1} << 18;  // the same over the active steps: slices of the trace
+inline constexpr std::int64_t kMaxTracedUnitPasses = std::int64_t{1} << 18;  // the same over the active steps and traced ranks: slices of the trace
 inline constexpr std::int64_t kMaxRanks = 65536, kMaxExplicitRanks = 4096, kMaxNodes = 65536, kMaxGpusPerNode = 1024, kMaxNics = 1024;
 inline constexpr std::int64_t kMaxUnitParameters = std::int64_t{1} << 50;
 inline constexpr std::int64_t kMaxZeroSize = std::int64_t{1} << 44;  // elements of a bucket, live parameters, distances

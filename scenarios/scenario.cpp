@@ -220,6 +220,12 @@ bool is_random(const Scenario& scenario) {
 
 bool steps_vary(const Scenario& scenario) { return is_random(scenario) || scenario.host.gc_period.si() > 0; }
 
+std::int32_t traced_ranks(const Scenario& scenario) {
+  if (scenario.run.ranks == Ranks::folded) return 1;
+  const std::int64_t passes = std::max<std::int64_t>(1, scenario.run.active * scenario.model.layers * scenario.batch.grad_accum);
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(kMaxTracedUnitPasses / passes, 1, std::min(scenario.run.traced_ranks, ranks(scenario))));
+}
+
 hw::Cluster hardware(const Scenario& scenario) { return hw::make_cluster(scenario.cluster.node, scenario.cluster.nodes, overrides(scenario.cluster)); }
 
 }  // namespace stepcast::scenarios

@@ -89,6 +89,7 @@ struct Run {
   std::int32_t steps = 5, wait = 1, warmup = 1, active = 3;
   std::int64_t seed = 0;
   Ranks ranks = Ranks::folded;
+  std::int32_t traced_ranks = 8;  // the first so many of explicit ranks, as far as there are so many and the trace stays small: see traced_ranks()
   FlopsConvention flops_convention = FlopsConvention::full_attention;
   Jitter jitter;
   std::vector<SlowRank> slow_ranks;
@@ -145,6 +146,8 @@ hw::Cluster hardware(const Scenario& scenario);
 hw::Profile gpu(const Scenario& scenario);
 /// All ranks of the cluster.
 inline std::int32_t ranks(const Scenario& scenario) { return scenario.cluster.nodes * scenario.cluster.gpus_per_node; }
+/// How many of them, from the first on, are in the trace: of folded ranks the one; no more than can be traced (limits.hpp).
+std::int32_t traced_ranks(const Scenario& scenario);
 /// Something is drawn that differs from rank to rank.
 bool is_random(const Scenario& scenario);
 /// Steps differ from each other: a step time is a mean.

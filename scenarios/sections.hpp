@@ -194,6 +194,7 @@ void describe(Io& io, Run& run) {
   io.count("active", run.active, 1, kMaxSteps);
   io.count("seed", run.seed, 0, std::int64_t{1} << 53);
   io.choice("ranks", run.ranks, kRanks);
+  io.count("traced_ranks", run.traced_ranks, 1, kMaxExplicitRanks);
   io.choice("flops_convention", run.flops_convention, kFlopsConventions);
   io.group("jitter", [&](auto& jitter) {
     jitter.ratio("kernel", run.jitter.kernel, 0, kMaxSpread);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "scenarios/judge.hpp"
+#include "scenarios/limits.hpp"
 #include "scenarios/validate.hpp"
 
 namespace stepcast::scenarios {
@@ -43,6 +44,17 @@ void validate_slow_ranks(const Scenario& scenario, const Judge& judge) {
   }
 }
 
+void validate_traced_ranks(const Scenario& scenario, const Judge& judge) {
+  const char* key = "/run/traced_ranks";
+  if (scenario.run.traced_ranks == Run{}.traced_ranks) return;
+  judge.require(scenario.run.ranks == Ranks::explicit_ranks, key, "has no effect: one folded rank stands for all, and is traced", "use /run/ranks=explicit");
+  judge.require(scenario.run.traced_ranks <= ranks(scenario), key, fmt::format("is more than the {} ranks", ranks(scenario)));
+  judge.require(
+      traced_ranks(scenario) == scenario.run.traced_ranks, key,
+      fmt::format("{} ranks are too many to trace: active * layers * grad_accum * traced_ranks is above {}", scenario.run.traced_ranks, kMaxTracedUnitPasses),
+      fmt::format("{} ranks fit", traced_ranks(scenario)));
+}
+
 /// One rank that stands for all can't differ from them.
 void validate_folded(const Scenario& scenario, const Judge& judge) {
   if (scenario.run.ranks == Ranks::explicit_ranks || ranks(scenario) == 1) return;
@@ -68,6 +80,7 @@ void validate_variation(const Scenario& scenario, const Judge& judge) {
   validate(scenario.host, judge);
   validate_pauses(scenario.run.jitter.pause_period, scenario.run.jitter.pause, "/run/jitter/pause_period", "/run/jitter/pause", judge);
   validate_slow_ranks(scenario, judge);
+  validate_traced_ranks(scenario, judge);
   validate_folded(scenario, judge);
   validate_fixed_costs(scenario, judge);
 }

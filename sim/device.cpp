@@ -162,7 +162,7 @@ void Engine::end_kernel(Rank& rank, std::uint32_t s) {
   const Item& item = stream.queue.front();
   if (recorded(rank)) {
     const program::Op& op = rank.program->ops[item.op];
-    recorder_.device(op, item, op.stream, stream.begin, now_);
+    recorder(rank).device(op, item, op.stream, stream.begin, now_);
   }
   if (s == static_cast<std::uint32_t>(program::Stream::compute)) result_.step_end[item.step] = std::max(result_.step_end[item.step], now_);
   stream.state = Stream::State::idle;
@@ -339,7 +339,7 @@ void Engine::end_collective_on(Rank& rank, const Group& group) {
     rank.in_collective &= ~(1u << s);
     rank.dirty |= 1u << s;
     if (!stream.reached) continue;
-    if (recorded(rank)) recorder_.device(op, item, op.stream, stream.begin, now_);
+    if (recorded(rank)) recorder(rank).device(op, item, op.stream, stream.begin, now_);
     retire(rank, s);
   }
   retime_kernels(rank);

@@ -110,7 +110,10 @@ class Engine {
   void describe_deadlock();
   Result collect();
 
-  [[nodiscard]] bool recorded(const Rank& rank) const { return rank.index == 0; }
+  [[nodiscard]] bool recorded(const Rank& rank) const { return rank.index < recorders_.size(); }
+  /// The rank whose memory the result speaks of.
+  [[nodiscard]] static bool first(const Rank& rank) { return rank.index == 0; }
+  [[nodiscard]] Recorder& recorder(const Rank& rank) { return recorders_[rank.index]; }
 
   const program::Program& program_;  // the tables, which all ranks' programs share
   const PriceList& prices_;
@@ -123,7 +126,8 @@ class Engine {
   std::vector<SlowKernel> slow_kernels_;  // by Program::kernels
   std::vector<Group> groups_;
   std::array<std::vector<std::uint32_t>, program::kCommunicators> group_index_;  // rank -> group
-  Recorder recorder_;
+  Recording recording_;
+  std::vector<Recorder> recorders_;  // of the ranks that are recorded
   MemoryAccount account_;
   Result result_;
   std::uint32_t unfinished_ = 0;

@@ -21,7 +21,7 @@ void Engine::run_host(Rank& rank) {
       const SimTime begin = host.time;
       host.time += variation_.on() ? host_cost(rank, op) : host_price(prices_, op);
       host.paid = true;
-      if (op.kind == OpKind::host_work && recorded(rank)) recorder_.host_work(op, begin, host.time);
+      if (op.kind == OpKind::host_work && recorded(rank)) recorder(rank).host_work(op, begin, host.time);
     }
     if (const std::uint64_t streams = looks_at(rank, op); streams != 0 && !reach_now(rank, streams)) return;
     ++result_.events;
@@ -34,19 +34,19 @@ void Engine::run_host(Rank& rank) {
 /// Goes on to the next step's ops; false when there is none.
 bool Engine::next_range(Rank& rank) {
   Host& host = rank.host;
-  if (recorded(rank) && host.step >= 0) recorder_.leave_step(host.time);
+  if (recorded(rank) && host.step >= 0) recorder(rank).leave_step(host.time);
   const auto next = static_cast<std::size_t>(std::int64_t{host.step} + 1);
   if (next == rank.program->steps.size()) {
     host.state = Host::State::finished;
     --unfinished_;
     return false;
   }
-  if (rank.memory && recorded(rank)) result_.retries_per_step.push_back(rank.memory->allocator.statistics().retries);
+  if (rank.memory && first(rank)) result_.retries_per_step.push_back(rank.memory->allocator.statistics().retries);
   host.pc = rank.program->steps[next].begin;
   host.end = rank.program->steps[next].end;
   host.step = static_cast<std::int32_t>(next);
   if (next == 1 && rank.program->steps.size() > 2) rank.loader.drop_stock(host.time);  // what the first step, the longest, has let pile up
-  if (recorded(rank)) recorder_.enter_step(host.step, host.time);
+  if (recorded(rank)) recorder(rank).enter_step(host.step, host.time);
   return host.pc != host.end || next_range(rank);
 }
 
@@ -61,7 +61,7 @@ SimTime Engine::host_cost(const Rank& rank, const Op& op) const {
 void Engine::pause(Rank& rank) {
   const SimTime begin = rank.host.time;
   rank.host.time += variation_.pause(rank.variation, begin);
-  if (recorded(rank)) recorder_.host_wait(trace::HostState::paused, begin, rank.host.time);
+  if (recorded(rank)) recorder(rank).host_wait(trace::HostState::paused, begin, rank.host.time);
 }
 
 /// Most calls only put work on a queue. Those that look at the device, at the progress of these streams, must happen at their own time, not before.
@@ -106,7 +106,7 @@ void Engine::resume(Rank& rank) {
   if (host.state == Host::State::draining) host.drained = true;
   host.state = Host::State::scheduled;
   host.time = now_;
-  if (recorded(rank)) recorder_.host_wait(host.reason, host.wait_begin, now_);
+  if (recorded(rank)) recorder(rank).host_wait(host.reason, host.wait_begin, now_);
   queue_.push(now_, EventKind::host, rank.index);
 }
 
@@ -127,7 +127,7 @@ bool Engine::execute(Rank& rank, const Op& op) {
       return true;
     case OpKind::next_batch: take_batch(rank); return true;
     case OpKind::mark:
-      if (recorded(rank)) recorder_.mark(program_.marks[op.id], rank.host.time);
+      if (recorded(rank)) recorder(rank).mark(program_.marks[op.id], rank.host.time);
       return true;
     case OpKind::host_work: return true;
   }
@@ -160,10 +160,10 @@ bool Engine::enqueue(Rank& rank, const Op& op) {
   if (op.kind == OpKind::wait) item.capture = rank.events[op.id].recorded;
   if (op.kind == OpKind::collective) item.capture = rank.issued[static_cast<std::size_t>(program_.collectives[op.id].communicator)]++;
   if (recorded(rank)) {
-    item.context = recorder_.context();
+    item.context = recorder(rank).context();
     if (call)
       item.correlation =
-          recorder_.host_call(op, host.time - host_cost(rank, op), host.time, prices_.host[static_cast<std::size_t>(hw::HostWork::extra_launch)]);
+          recorder(rank).host_call(op, host.time - host_cost(rank, op), host.time, prices_.host[static_cast<std::size_t>(hw::HostWork::extra_launch)]);
   }
   stream.queue.push(item);
   ++stream.enqueued;
@@ -204,7 +204,7 @@ bool Engine::charge_allocation(Rank& rank, const memory::Outcome& outcome) {
   host.time += prices_.device_malloc * outcome.device_mallocs + prices_.device_malloc_per_gib * (outcome.segment_bytes / kMiB) / 1024;
   host.time += prices_.device_free * outcome.device_frees;
   if (host.drained) host.time += prices_.flush;
-  if (recorded(rank)) recorder_.host_wait(host.drained ? trace::HostState::allocator_flush : trace::HostState::device_malloc, begin, host.time);
+  if (recorded(rank)) recorder(rank).host_wait(host.drained ? trace::HostState::allocator_flush : trace::HostState::device_malloc, begin, host.time);
   if (host.drained || outcome.device_frees == 0) return true;
   if (!reach_now(rank)) return false;
   block(rank, Host::State::draining, trace::HostState::device_malloc, 0);
@@ -219,15 +219,17 @@ void Engine::release(Rank& rank, const Op& op) {
   const std::int64_t bytes = allocator.size(block);
   const std::uint64_t address = allocator.address(block);
   allocator.free(block);
-  account_.add(buffers_[op.id].owner, -bytes);
-  recorder_.memory(rank.host.time, -bytes, address, buffers_[op.id].owner, allocator.statistics());
+  if (first(rank)) account_.add(buffers_[op.id].owner, -bytes);
+  recorder(rank).memory(rank.host.time, -bytes, address, buffers_[op.id].owner, allocator.statistics());
 }
 
 void Engine::account(const Rank& rank, std::uint32_t buffer, const memory::Outcome& taken) {
   const memory::CachingAllocator& allocator = rank.memory->allocator;
-  account_.add(buffers_[buffer].owner, taken.bytes);
-  account_.look(allocator.statistics());
-  recorder_.memory(rank.host.time, taken.bytes, allocator.address(taken.block), buffers_[buffer].owner, allocator.statistics());
+  if (first(rank)) {
+    account_.add(buffers_[buffer].owner, taken.bytes);
+    account_.look(allocator.statistics());
+  }
+  recorder(rank).memory(rank.host.time, taken.bytes, allocator.address(taken.block), buffers_[buffer].owner, allocator.statistics());
 }
 
 BytesByOwner Engine::held_by_owner(const Memory& memory) const {
@@ -239,7 +241,7 @@ BytesByOwner Engine::held_by_owner(const Memory& memory) const {
 void Engine::take_batch(Rank& rank) {
   const SimTime asked = rank.host.time;
   rank.host.time = rank.loader.next(asked);
-  if (recorded(rank)) recorder_.host_wait(trace::HostState::data_loader, asked, rank.host.time);
+  if (recorded(rank)) recorder(rank).host_wait(trace::HostState::data_loader, asked, rank.host.time);
 }
 
 void Engine::run_out_of_memory(const Rank& rank, const Op& op, const memory::Outcome& outcome) {

@@ -101,7 +101,7 @@ struct Memory {
 
 using BytesByOwner = std::array<std::int64_t, program::kOwners>;
 
-/// Whose memory a rank holds, and its peaks. Kept for the recorded rank.
+/// Whose memory a rank holds, and its peaks. Kept for the first rank.
 struct MemoryAccount {
   void add(program::Owner owner, std::int64_t bytes) { by_owner[static_cast<std::size_t>(owner)] += bytes; }
   void look(const memory::Statistics& now) {

@@ -8,6 +8,7 @@ namespace stepcast::sim {
 
 namespace {
 
+constexpr std::uint32_t kUnnamed = ~std::uint32_t{0};
 constexpr const char* kWorkNames[hw::kHostWorkKinds] = {"",
                                                         "op_forward",
                                                         "op_backward",
@@ -53,21 +54,16 @@ constexpr const char* kWaitNames[] = {
 
 }  // namespace
 
-Recorder::Recorder(const program::Program& program, const Options& options) : program_(program), options_(options) {
-  trace_.ranks.emplace_back();
+Recording::Recording(const program::Program& program, const Options& options)
+    : program_(program), options_(options), step_names_(program.steps.size(), kUnnamed) {
+  trace_.ranks.resize(static_cast<std::size_t>(std::clamp(options.recorded_ranks, 1, options.ranks)));
   trace_.world_size = options.ranks > 1 ? options.ranks : options.world_size;
+  trace_.loader_workers = options.loader.workers > 0;
   trace_.first_recorded_step = static_cast<std::uint16_t>(options.record_from_step);
   name_everything();
-  trace_.ranks[0].held_before.resize(program::kOwners);
-  // A recorded step has at most three slices per call, and one memory sample.
-  const std::size_t steps = program.steps.size() - std::min(program.steps.size(), static_cast<std::size_t>(std::max(options.record_from_step, 0)));
-  const std::size_t calls = program.steps.empty() ? 0 : program.steps.back().end - program.steps.back().begin;
-  trace_.ranks[0].slices.reserve(steps * calls * (options.record_host ? 2 : 1));
-  if (options.record_host) trace_.ranks[0].memory.reserve(steps * calls / 2);
-  contexts_.reserve(program.steps.size() * program.marks.size());
 }
 
-void Recorder::name_everything() {
+void Recording::name_everything() {
   auto& names = trace_.names;
   for (const auto& kernel : program_.kernels) {
     names.push_back(kernel.op);
@@ -76,7 +72,7 @@ void Recorder::name_everything() {
   collective_names_ = static_cast<std::uint32_t>(names.size());
   for (const auto& collective : program_.collectives) {
     names.push_back(collective.label);
-    trace_.collectives.push_back({collective.shape, collective.label});
+    trace_.collectives.push_back({collective.shape, collective.label, collective.communicator == program::Communicator::replica});
   }
   work_names_ = static_cast<std::uint32_t>(names.size());
   names.insert(names.end(), std::begin(kWorkNames), std::end(kWorkNames));
@@ -90,19 +86,44 @@ void Recorder::name_everything() {
   for (std::size_t s = 0; s < program::kStreams; ++s) trace_.streams.emplace_back(program::name(static_cast<program::Stream>(s)));
 }
 
+void Recording::step_end(std::uint32_t step, SimTime now) {
+  if (step < trace_.steps.size()) trace_.steps[step].device_end = now;
+}
+
+std::uint32_t Recording::name_of_step(std::size_t step) {
+  if (step_names_[step] == kUnnamed) {
+    step_names_[step] = static_cast<std::uint32_t>(trace_.names.size());
+    trace_.names.push_back("ProfilerStep#" + std::to_string(step));
+  }
+  return step_names_[step];
+}
+
+Recorder::Recorder(Recording& recording, std::uint32_t rank) : all_(recording), own_(recording.trace_.ranks[rank]) {
+  const program::Program& program = all_.program_;
+  const Options& options = all_.options_;
+  own_.rank = static_cast<std::int32_t>(rank);
+  own_.held_before.resize(program::kOwners);
+  // A recorded step has at most three slices per call, and one memory sample.
+  const std::size_t steps = program.steps.size() - std::min(program.steps.size(), static_cast<std::size_t>(std::max(options.record_from_step, 0)));
+  const std::size_t calls = program.steps.empty() ? 0 : program.steps.back().end - program.steps.back().begin;
+  own_.slices.reserve(steps * calls * (options.record_host ? 2 : 1));
+  if (options.record_host) own_.memory.reserve(steps * calls / 2);
+  contexts_.reserve(program.steps.size() * program.marks.size());
+}
+
 void Recorder::enter_step(std::int32_t step, SimTime now) {
   contexts_.push_back({step, -1, trace::Phase::none, false});
-  trace_.steps.push_back({now, now, now});
+  step_begin_ = now;
+  if (own_.rank == 0) all_.trace_.steps.push_back({now, now, now});
 }
 
 void Recorder::leave_step(SimTime now) {
-  trace_.steps.back().host_end = now;
+  if (own_.rank == 0) all_.trace_.steps.back().host_end = now;
   if (!on()) return;
-  auto annotation = trace::slice_in(contexts_.back(), trace::Category::annotation, trace_.steps.back().host_begin, now);
-  annotation.name = static_cast<std::uint32_t>(trace_.names.size());
-  trace_.names.push_back("ProfilerStep#" + std::to_string(trace_.steps.size() - 1));
+  auto annotation = trace::slice_in(contexts_.back(), trace::Category::annotation, step_begin_, now);
+  annotation.name = all_.name_of_step(static_cast<std::size_t>(contexts_.back().step));
   annotation.unit = -1;
-  trace_.ranks[0].slices.push_back(annotation);
+  own_.slices.push_back(annotation);
 }
 
 void Recorder::mark(const program::MarkEntry& entry, SimTime now) {
@@ -115,16 +136,16 @@ void Recorder::mark(const program::MarkEntry& entry, SimTime now) {
     case program::MarkKind::unit: next.unit = entry.begin ? entry.index : -1; break;
     case program::MarkKind::recompute: next.recompute = entry.begin; break;
   }
-  const auto id = static_cast<std::uint32_t>(&entry - program_.marks.data());
+  const auto id = static_cast<std::uint32_t>(&entry - all_.program_.marks.data());
   if (entry.begin) {
     open_marks_.emplace_back(id, now);
   } else if (!open_marks_.empty()) {
     const auto [opened, begin] = open_marks_.back();
     open_marks_.pop_back();
-    if (on() && options_.record_host) {
+    if (on() && all_.options_.record_host) {
       auto annotation = trace::slice_in(contexts_.back(), trace::Category::annotation, begin, now);
-      annotation.name = mark_names_ + opened;
-      trace_.ranks[0].slices.push_back(annotation);
+      annotation.name = all_.mark_names_ + opened;
+      own_.slices.push_back(annotation);
     }
   }
   contexts_.push_back(next);
@@ -132,48 +153,44 @@ void Recorder::mark(const program::MarkEntry& entry, SimTime now) {
 
 std::uint32_t Recorder::host_call(const program::Op& op, SimTime begin, SimTime end, SimTime driver) {
   if (!on()) return 0;
-  ++correlation_;
+  ++all_.correlation_;
   auto call = trace::slice_in(contexts_.back(), trace::Category::host_runtime, end - std::min(driver, end - begin), end);
-  call.correlation = correlation_;
-  call.name = driver_name_;
-  trace_.ranks[0].slices.push_back(call);
-  if (options_.record_host) {
+  call.correlation = all_.correlation_;
+  call.name = all_.driver_name_;
+  own_.slices.push_back(call);
+  if (all_.options_.record_host) {
     auto whole = trace::slice_in(contexts_.back(), trace::Category::host_op, begin, end);
-    whole.name = op.kind == program::OpKind::launch ? op.id : collective_names_ + op.id;
-    trace_.ranks[0].slices.push_back(whole);
+    whole.name = op.kind == program::OpKind::launch ? op.id : all_.collective_names_ + op.id;
+    own_.slices.push_back(whole);
   }
-  return correlation_;
+  return all_.correlation_;
 }
 
 void Recorder::host_work(const program::Op& op, SimTime begin, SimTime end) {
-  if (!on() || !options_.record_host || begin == end) return;
+  if (!on() || !all_.options_.record_host || begin == end) return;
   auto work = trace::slice_in(contexts_.back(), trace::Category::host_op, begin, end);
-  work.name = work_names_ + static_cast<std::uint32_t>(op.work);
-  trace_.ranks[0].slices.push_back(work);
+  work.name = all_.work_names_ + static_cast<std::uint32_t>(op.work);
+  own_.slices.push_back(work);
 }
 
 void Recorder::host_wait(trace::HostState state, SimTime begin, SimTime end) {
   if (!on() || begin == end) return;
   auto wait = trace::slice_in(contexts_.back(), trace::Category::host_wait, begin, end);
   wait.host_state = state;
-  wait.name = wait_names_ + static_cast<std::uint32_t>(state);
-  trace_.ranks[0].slices.push_back(wait);
+  wait.name = all_.wait_names_ + static_cast<std::uint32_t>(state);
+  own_.slices.push_back(wait);
 }
 
 void Recorder::device(const program::Op& op, const Item& item, program::Stream stream, SimTime begin, SimTime end) {
   const trace::Context& context = contexts_[item.context];
-  if (context.step < options_.record_from_step) return;
+  if (context.step < all_.options_.record_from_step) return;
   const bool kernel = op.kind == program::OpKind::launch;
   auto work = trace::slice_in(context, kernel ? trace::Category::kernel : trace::Category::collective, begin, end);
-  work.name = kernel ? op.id : collective_names_ + op.id;
+  work.name = kernel ? op.id : all_.collective_names_ + op.id;
   work.detail = op.id;
   work.correlation = item.correlation;
   work.lane = static_cast<std::int16_t>(stream);
-  trace_.ranks[0].slices.push_back(work);
-}
-
-void Recorder::step_end(std::uint32_t step, SimTime now) {
-  if (step < trace_.steps.size()) trace_.steps[step].device_end = now;
+  own_.slices.push_back(work);
 }
 
 }  // namespace stepcast::sim

@@ -9,7 +9,8 @@
 namespace stepcast::sim {
 
 Engine::Engine(std::span<const program::Program* const> programs, const PriceList& prices, const Options& options)
-    : program_(*programs.front()), prices_(prices), options_(options), variation_(options.variation), recorder_(program_, options) {
+    : program_(*programs.front()), prices_(prices), options_(options), variation_(options.variation), recording_(program_, options) {
+  for (std::int32_t r = 0; r < std::clamp(options.recorded_ranks, 1, options.ranks); ++r) recorders_.emplace_back(recording_, static_cast<std::uint32_t>(r));
   buffers_.reserve(program_.buffers.size());
   for (const auto& buffer : program_.buffers) buffers_.push_back({buffer.bytes, buffer.owner});
   ranks_.reserve(static_cast<std::size_t>(options.ranks));
@@ -90,7 +91,7 @@ void Engine::describe_deadlock() {
 }
 
 Result Engine::collect() {
-  for (std::size_t i = 0; i < result_.step_end.size(); ++i) recorder_.step_end(static_cast<std::uint32_t>(i), result_.step_end[i]);
+  for (std::size_t i = 0; i < result_.step_end.size(); ++i) recording_.step_end(static_cast<std::uint32_t>(i), result_.step_end[i]);
   if (const Memory* memory = ranks_.front().memory.get()) {
     result_.memory = memory->allocator.statistics();
     result_.peak_allocated = account_.peak_allocated;
@@ -101,7 +102,7 @@ Result Engine::collect() {
     for (std::size_t i = 0; i < retries.size(); ++i) retries[i] = (i + 1 < retries.size() ? retries[i + 1] : result_.memory.retries) - retries[i];
   }
   for (const Rank& rank : ranks_) result_.waits.push_back(rank.waits);
-  result_.trace = recorder_.take();
+  result_.trace = recording_.take();
   return std::move(result_);
 }
 

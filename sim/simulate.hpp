@@ -73,6 +73,7 @@ struct Options {
   std::int32_t ranks = 1;             // 1 = folded: one rank stands for all
   std::int32_t world_size = 1;        // ranks that the representative stands for
   std::int32_t record_from_step = 0;  // slices and memory samples of earlier steps are not kept
+  std::int32_t recorded_ranks = 1;    // the first so many; at least one, at most all
   bool record_host = true;            // also host slices and memory samples, which only a trace file needs
   bool memory_limit = true;           // false: device memory is unlimited and the allocator is not run (fixed-cost mode)
   std::int64_t pool_bytes = 0;        // device memory less what lies outside the pool
@@ -112,7 +113,7 @@ struct Result {
   std::vector<std::int64_t> retries_per_step;
   std::vector<Waits> waits;  // by rank, over the recorded steps
   std::uint64_t events = 0;  // calls made by hosts and events of the queue
-  trace::Trace trace;        // of the first rank
+  trace::Trace trace;        // of the ranks that are recorded
 };
 
 /// All ranks run `program`.

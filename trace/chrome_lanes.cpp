@@ -102,7 +102,7 @@ void ChromeLanes::write_operator(const Slice& kernel, std::string_view op) {
 }
 
 void ChromeLanes::write_block(const Slice& slice) {
-  const BlockForm form = block_form(slice.host_state);
+  const BlockForm form = block_form(slice.host_state, trace_.loader_workers);
   event(form.category, form.name, pid_, pid_, slice.begin, slice.end).print("}}");
   if (form.inner) event("cuda_runtime", form.inner, pid_, pid_, slice.begin, slice.end).print("}}");
 }
@@ -180,11 +180,12 @@ void ChromeLanes::write_device_slice(const Slice& slice, int stream) {
 }
 
 void ChromeLanes::write_collective(const Slice& slice) {
-  const hw::CollectiveShape& shape = trace_.collectives.at(slice.detail).shape;
+  const CollectiveInfo& info = trace_.collectives.at(slice.detail);
+  const hw::CollectiveShape& shape = info.shape;
   const MessageSize elements = message_elements(shape);
   out_.print(",\"Collective name\":\"{}\",\"In msg nelems\":{},\"Out msg nelems\":{},\"Group size\":{},\"dtype\":\"{}\"", c10d_name(shape.kind), elements.in,
              elements.out, shape.group.ranks(), torch_name(shape.dtype));
-  const auto ranks = group_ranks(shape.group, rank_.rank, trace_.world_size);
+  const auto ranks = group_ranks(shape.group.ranks(), info.strided, rank_.rank, trace_.world_size);
   if (!ranks.empty()) out_.print(",\"Process Group Ranks\":\"[{}]\"", fmt::join(ranks, ", "));
 }
 

@@ -81,13 +81,10 @@ MessageSize message_elements(const hw::CollectiveShape& shape) {
   return {};
 }
 
-std::vector<std::int32_t> group_ranks(const hw::GroupShape& group, std::int32_t rank, std::int32_t world_size) {
-  const std::int32_t size = group.ranks();
-  if (size < 1 || size > world_size) return {};
-  const bool filled = size == world_size || group.nodes == 1;
-  if (!filled && group.ranks_per_node != 1) return {};
-  const std::int32_t stride = filled ? 1 : world_size / size;
-  const std::int32_t first = filled ? rank / size * size : rank % stride;
+std::vector<std::int32_t> group_ranks(std::int32_t size, bool strided, std::int32_t rank, std::int32_t world_size) {
+  if (size < 1 || size > world_size || world_size % size != 0) return {};
+  const std::int32_t stride = strided ? world_size / size : 1;
+  const std::int32_t first = strided ? rank % stride : rank / size * size;
   std::vector<std::int32_t> ranks;
   ranks.reserve(static_cast<std::size_t>(size));
   for (std::int32_t i = 0; i < size; ++i) ranks.push_back(first + i * stride);
@@ -114,14 +111,17 @@ const char* kernel_category(std::string_view kernel_name) {
   return kernel_name.starts_with("Memset") ? "gpu_memset" : "kernel";
 }
 
-BlockForm block_form(HostState state) {
+BlockForm block_form(HostState state, bool loader_workers) {
   switch (state) {
     case HostState::working: break;
     case HostState::rate_limiter: return {"user_annotation", "FullyShardedDataParallel.rate_limiter", "cudaEventSynchronize"};
     case HostState::synchronize: return {"cuda_runtime", "cudaStreamSynchronize", nullptr};
     case HostState::device_malloc: return {"cuda_runtime", "cudaMalloc", nullptr};
     case HostState::allocator_flush: return {"cuda_runtime", "cudaFree", nullptr};
-    case HostState::data_loader: return {"user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", nullptr};
+    case HostState::data_loader:
+      return {"user_annotation",
+              loader_workers ? "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__" : "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+              nullptr};
     case HostState::launch_queue_full: return {"overhead", "Command Buffer Full", nullptr};  // CUPTI's name for it
     case HostState::paused: return {"user_annotation", "host pause", nullptr};               // no operator: a profiler sees nothing there
   }

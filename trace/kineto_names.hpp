@@ -27,8 +27,8 @@ struct MessageSize {
 };
 MessageSize message_elements(const hw::CollectiveShape& shape);
 
-/// The group of `rank`: consecutive ranks where it fills nodes, every n-th where it has one rank a node; empty where the shape does not tell.
-std::vector<std::int32_t> group_ranks(const hw::GroupShape& group, std::int32_t rank, std::int32_t world_size);
+/// The group of `rank` when all ranks are divided into groups of `size`: of ranks in a row or, `strided`, of every n-th; empty where they can't be.
+std::vector<std::int32_t> group_ranks(std::int32_t size, bool strided, std::int32_t rank, std::int32_t world_size);
 
 const char* name(Phase phase);
 /// "cuda_runtime" for a driver call by its name, "cpu_op" for anything else that a host does.
@@ -42,6 +42,6 @@ struct BlockForm {
   const char* name;
   const char* inner;  // a driver call of the same length inside, or null
 };
-BlockForm block_form(HostState state);
+BlockForm block_form(HostState state, bool loader_workers);
 
 }  // namespace stepcast::trace

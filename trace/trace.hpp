@@ -78,6 +78,7 @@ struct KernelInfo {
 struct CollectiveInfo {
   hw::CollectiveShape shape;
   std::string label;
+  bool strided = false;  // between replicas: the group has every n-th rank; else ranks in a row
 };
 
 /// Everything recorded about one rank. Slices of a lane are ordered by the time at which they ended; between lanes any order is fine.
@@ -105,6 +106,7 @@ struct Trace {
   std::vector<std::string> owners;   // of memory samples; empty where none is known
   std::uint16_t first_recorded_step = 0;
   std::int32_t world_size = 1;
+  bool loader_workers = true;  // false: the training process prepares its batches itself
   std::string device_name;
   std::int64_t device_memory_bytes = 0;
 };

@@ -19,6 +19,7 @@ struct InferredKey {
   nlohmann::ordered_json value;
   Certainty certainty = Certainty::seen;
   std::string because;
+  bool settable = true;  // false: no setting of a scenario is meant, but something that the simulator has not
 };
 
 class ScenarioDraft {
@@ -33,6 +34,12 @@ class ScenarioDraft {
     set(pointer, std::move(value), Certainty::guessed, std::move(because));
   }
   void missing(std::string_view pointer, std::string because) { set(pointer, nullptr, Certainty::missing, std::move(because)); }
+
+  /// The file shows what no scenario can say; `pointer` names it.
+  void unsupported(std::string_view pointer, std::string because) {
+    missing(pointer, std::move(because));
+    keys_.back().settable = false;
+  }
 
   [[nodiscard]] const std::vector<InferredKey>& keys() const { return keys_; }
   [[nodiscard]] const InferredKey* find(std::string_view pointer) const;

@@ -25,7 +25,9 @@ double micro_batches(const trace::profile::Workload& work);
 void infer_model(const TraceView& trace, const std::optional<scenarios::ImportedModel>& given, ScenarioDraft& draft);  // with the batch
 void infer_cluster(const TraceView& trace, ScenarioDraft& draft);
 void infer_policy(const TraceView& trace, ScenarioDraft& draft);   // with precision; after model and cluster
-void infer_kernels(const TraceView& trace, ScenarioDraft& draft);  // with recomputation, optimizer and loader; after the model
+void infer_kernels(const TraceView& trace, ScenarioDraft& draft);  // with recomputation and optimizer; after the model
+
+void infer_loader(const TraceView& trace, ScenarioDraft& draft);
 
 /// The device of a rank that computes most.
 std::optional<ScenarioDraft> infer_scenario(const trace::profile::RankDiagnosis& rank, const std::optional<scenarios::ImportedModel>& given);

@@ -1,4 +1,4 @@
-// Kernels, recomputation, optimizer and loader by names and counts. Test: tests/unit/inference_test.cpp.
+// Kernels, recomputation and optimizer by names and counts. Test: tests/unit/inference_test.cpp.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -120,7 +120,6 @@ void infer_kernels(const TraceView& trace, ScenarioDraft& draft) {
   infer_loss(trace, draft);
   infer_recomputation(trace, draft);
   infer_optimizer(trace, draft);
-  if (trace.mentions("Memcpy HtoD (Pageable")) draft.guess("/loader/pin_memory", false, "copies from pageable memory");
 }
 
 std::optional<ScenarioDraft> infer_scenario(const profile::RankDiagnosis& rank, const std::optional<scenarios::ImportedModel>& given) {
@@ -136,6 +135,7 @@ std::optional<ScenarioDraft> infer_scenario(const profile::RankDiagnosis& rank, 
   infer_cluster(trace, draft);
   infer_kernels(trace, draft);
   infer_policy(trace, draft);
+  infer_loader(trace, draft);
   return draft;
 }
 

@@ -67,9 +67,12 @@ class ModelInference {
     else draft_.guess("/model/layers", layers_, fmt::format("{:.2f} attentions in a forward", attention_.layers));
     draft_.seen("/model/heads", attention_.heads, "heads of attention's queries");
     draft_.seen("/model/head_dim", attention_.head_dim, "head dimension of attention");
+    experts_ = experts_seen(trace_.work, linears_, forwards_, layers_);
     head();
     projections();
-    feed_forward();
+    if (experts_.count > 0) experts();
+    else feed_forward();
+    if (linears_.adapter_rank > 0) adapters();
   }
 
   /// What shapes don't tell: from names in the file, else from the built-in model of the same sizes, else what is usual.
@@ -95,7 +98,8 @@ class ModelInference {
     for (const std::string& name : scenarios::preset_names()) {
       const program::ModelShape model = scenarios::preset(name).model;
       const bool same = model.hidden == h_ && model.heads == attention_.heads && model.ffn == draft_.number("/model/ffn") &&
-                        model.vocab == draft_.number("/model/vocab") && model.kv_heads == draft_.number("/model/kv_heads");
+                        model.vocab == draft_.number("/model/vocab") && model.kv_heads == draft_.number("/model/kv_heads") &&
+                        model.experts == draft_.number("/model/experts/count");
       if (!same) continue;
       const std::string because = "as of " + name + ", which has these sizes";
       draft_.guess("/model/tied_embeddings", model.tied_embeddings, because);
@@ -116,7 +120,8 @@ class ModelInference {
     }
     if (vocab_ > 0) return draft_.seen("/model/vocab", vocab_, "the widest linear layer that a forward has once");
     for (const profile::CountedProduct& p : trace_.work.products) {
-      if (p.pass == Pass::forward && p.product.batch == 1 && p.product.k == h_ && p.product.m < linears_.tokens) vocab_ = std::max(vocab_, p.product.n);
+      if (p.pass == Pass::forward && p.product.batch == 1 && p.product.k == h_ && p.product.m < linears_.tokens && p.product.n != experts_.ffn)
+        vocab_ = std::max(vocab_, p.product.n);
     }
     if (vocab_ > 0) {
       draft_.seen("/model/vocab", vocab_, "the widest linear layer that takes the tokens in parts");
@@ -162,15 +167,45 @@ class ModelInference {
       const bool down = sizes.second == h_ && sizes.first != h_ && near(count, (sizes.first == q_ ? 2.0 : 1.0) * static_cast<double>(layers_));
       if (down && (sizes.first != q_ || f == 0) && (sizes.first != q_ || near(count, 2.0 * static_cast<double>(layers_)))) f = sizes.first;
     }
-    if (f == 0) return draft_.missing("/model/ffn", "no layer that each block has once ends a feed-forward network (experts?)");
+    if (f == 0) {
+      const bool grouped = trace_.mentions("grouped_mm") || trace_.mentions("grouped_gemm") || trace_.mentions("GroupedGemm");
+      return draft_.missing("/model/ffn", grouped ? "the experts' products are grouped, and say nothing of their rows; give /model/experts, too"
+                                                  : "no layer that each block has once ends a feed-forward network");
+    }
     draft_.seen("/model/ffn", f, "the layer of each block that leads back to the model's width");
     const bool fused = of_blocks(h_, 2 * f, 1) && 2 * f != vocab_, gated = fused || linears_.of(h_, f) >= 1.99 * static_cast<double>(layers_);
-    const bool gelu = trace_.mentions("gelu") || trace_.mentions("Gelu") || trace_.mentions("GELU");
+    const bool gelu = names_gelu();
     if (!gated) draft_.seen("/model/ffn_kind", "gelu", "one layer leads to the feed-forward width");
     else draft_.seen("/model/ffn_kind", gelu ? "geglu" : "swiglu", "two layers' width leads to the feed-forward width");
     if (fused) draft_.seen("/model/fused_gate_up", true, "one layer of twice the feed-forward width");
     const bool bias = linears_.with_bias(f, h_) > 0;
     draft_.seen("/model/biases/ffn", bias, bias ? "aten::addmm" : "aten::mm");
+  }
+
+  [[nodiscard]] bool names_gelu() const { return trace_.mentions("gelu") || trace_.mentions("Gelu") || trace_.mentions("GELU"); }
+
+  /// Each token passes through some of the networks of a block: their products together have as many times the rows of the others.
+  void experts() {
+    draft_.seen("/model/experts/count", experts_.count, "columns of the narrowest linear layer that each block has once, the router");
+    draft_.seen("/model/experts/active", experts_.active, "rows of the experts' products against the tokens");
+    draft_.seen("/model/ffn", experts_.ffn, "width of the products that lead back to the model's width with other rows than the tokens");
+    draft_.seen("/model/ffn_kind", !experts_.gated ? "gelu" : names_gelu() ? "geglu" : "swiglu", "how many such products lead to that width");
+  }
+
+  /// Which layers have one, by how many: of a block's 4 (fused: 2) linear layers of attention and 2 or 3 of the feed-forward network.
+  void adapters() {
+    const auto is_true = [&](const char* pointer) {
+      const InferredKey* key = draft_.find(pointer);
+      return key && key->value == true;
+    };
+    const double each = linears_.adapters / static_cast<double>(layers_);
+    const bool fused = is_true("/model/fused_qkv"), gated = draft_.text("/model/ffn_kind") != "gelu";
+    const double attention = fused ? 2 : 4, all = attention + (gated && !is_true("/model/fused_gate_up") ? 3 : 2);
+    draft_.seen("/model/lora_rank", linears_.adapter_rank, "a narrow middle between two layers beside a layer of the same ends");
+    const std::string because = fmt::format("{:.2g} of the linear layers of a block have one", each);
+    const char* const targets = near(each, all) ? "all_linear" : near(each, attention) ? "attention" : "query_value";
+    if (near(each, all) || near(each, attention) || near(each, fused ? 1 : 2)) draft_.seen("/model/lora_targets", targets, because);
+    else draft_.guess("/model/lora_targets", each > attention ? "all_linear" : targets, because);
   }
 
   /// Not "property".
@@ -197,6 +232,7 @@ class ModelInference {
   double forwards_;
   Linears linears_;
   AttentionSeen attention_;
+  ExpertsSeen experts_;
   std::int64_t h_ = 0, layers_ = 0, q_ = 0, vocab_ = 0;
 };
 

@@ -15,6 +15,7 @@ namespace stepcast::cli {
 namespace {
 
 namespace profile = trace::profile;
+using profile::Pass;
 
 struct NamedFramework {
   const char *part, *framework;
@@ -43,6 +44,7 @@ class PolicyInference {
     accumulation();
     precision();
     tensor_parallel();
+    other_parallelism();
   }
 
  private:
@@ -66,6 +68,7 @@ class PolicyInference {
     }
     if (replicas && order_.forward_ranks > 1 && order_.forward_ranks != draft_.number("/cluster/gpus_per_node"))
       draft_.seen("/policy/shard_group_size", order_.forward_ranks, "ranks of the all-gathers");
+    if (draft_.number("/model/lora_rank") > 0) draft_.guess("/policy/use_orig_params", true, "what is trained and what is not lie in one unit, which needs it");
     if (order_.backward_gathers > 0) backward_prefetch();
     if (order_.forward_gathers > 2) draft_.seen("/policy/forward_prefetch", order_.before_first > 2, before_first());
     if (trace_.mentions("rate_limiter")) draft_.seen("/policy/limit_all_gathers", true, "ranges of the rate limiter");
@@ -109,7 +112,8 @@ class PolicyInference {
   /// The model as the draft has it, for its sizes alone: on any machine.
   [[nodiscard]] std::optional<program::ModelShape> model() const {
     const nlohmann::ordered_json own = draft_.document("model");
-    const nlohmann::ordered_json scenario = {{"model", own.at("model")}, {"cluster", {{"node", "dgx-a100"}, {"nodes", 1}}}, {"batch", {{"seq_len", 1}}}};
+    const nlohmann::ordered_json scenario = {
+        {"model", own.at("model")}, {"cluster", {{"node", "dgx-a100"}, {"nodes", 1}}}, {"batch", {{"seq_len", 1}}}, {"policy", {{"use_orig_params", true}}}};
     try {
       return scenarios::read_scenario_text(scenario.dump(), "inferred model").model;
     } catch (const InputError&) {
@@ -146,14 +150,34 @@ class PolicyInference {
     draft_.guess("/precision/master", wide ? hw::name(*param) : "fp32", "what is usual");
   }
 
-  /// All-reduces in the forward add up what ranks computed of one layer: each has a part of the heads, of the feed-forward network and of the vocabulary.
+  /// All-reduces in the forward (or, with the sequence divided too, reduce-scatters) add up what ranks computed of one layer: each has a part of the heads, of the feed-forward
+  /// network and of the vocabulary.
   void tensor_parallel() {
-    if (order_.forward_all_reduces < 1 || draft_.find("/model")) return;
+    const bool scatters = sends("reducescatter", true);
+    if ((order_.forward_all_reduces < 1 && !scatters) || draft_.find("/model")) return;
+    const std::string what = scatters ? "reduce-scatters" : "all-reduces";
+    draft_.unsupported("/tensor_parallel",
+                       what + " in the forward are those of tensor parallelism, which the simulator does not have: sizes are this rank's part");
     for (const char* pointer : {"/model/heads", "/model/kv_heads", "/model/ffn", "/model/vocab"}) {
       const InferredKey* key = draft_.find(pointer);
       if (key && key->certainty != Certainty::missing)
-        draft_.guess(pointer, key->value, "this rank's part, if the all-reduces in the forward are those of tensor parallelism, which is not simulated");
+        draft_.guess(pointer, key->value, "this rank's part, if the " + what + " in the forward are those of tensor parallelism");
     }
+  }
+
+  void other_parallelism() {
+    if (sends("sendrecv", false))
+      draft_.unsupported("/pipeline_parallel", "sends and receives, of pipeline stages or of all-to-alls, which the simulator does not have");
+    if (sends("alltoall", false) || sends("dispatch", false))
+      draft_.unsupported("/expert_parallel", "all-to-alls, as between experts on several ranks, which the simulator does not have");
+  }
+
+  /// Collectives of a type, in the whole step or in its forwards: there at least one each.
+  [[nodiscard]] bool sends(std::string_view type, bool in_forward) const {
+    const auto count = std::count_if(trace_.work.order.begin(), trace_.work.order.end(), [&](const profile::Issued& issued) {
+      return issued.message && trace_.work.messages[*issued.message].type == type && (!in_forward || issued.pass == Pass::forward);
+    });
+    return static_cast<double>(count) >= (in_forward ? forwards_ : 1);
   }
 
   const TraceView& trace_;

@@ -2,6 +2,7 @@
 #include "cli/diagnose/linears.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace stepcast::cli {
@@ -19,6 +20,57 @@ std::int64_t common_rows(const profile::Workload& work) {
   }
   const auto most = std::max_element(flop.begin(), flop.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == flop.end() ? 0 : most->first;
+}
+
+/// Rows that attention's queries have together, if linear layers have them too: experts, which have other rows, may be most of the work.
+std::int64_t rows_of(const profile::Workload& work) {
+  for (const profile::CountedAttention& a : work.attention) {
+    const std::int64_t rows = a.call.batch * a.call.queries;
+    const bool common = std::any_of(work.products.begin(), work.products.end(),
+                                    [&](const profile::CountedProduct& p) { return p.pass == Pass::forward && p.product.batch == 1 && p.product.m == rows; });
+    if (a.pass == Pass::forward && !a.call.backward && common) return rows;
+  }
+  return common_rows(work);
+}
+
+bool about(double a, double b) { return std::fabs(a - b) < 0.01 * std::max(1.0, b); }
+
+/// Layers into and out of a middle of this width.
+struct Pairs {
+  double into = 0, out = 0;
+  std::int64_t narrowest_end = 0;
+  std::set<std::int64_t> outputs;
+};
+Pairs pairs_through(const std::map<Sizes, double>& count, std::int64_t middle) {
+  Pairs pairs;
+  for (const auto& [sizes, number] : count) {
+    if (sizes.first != middle && sizes.second != middle) continue;
+    const std::int64_t end = sizes.first == middle ? sizes.second : sizes.first;
+    (sizes.first == middle ? pairs.out : pairs.into) += number;
+    if (sizes.first == middle) pairs.outputs.insert(end);
+    pairs.narrowest_end = pairs.narrowest_end == 0 ? end : std::min(pairs.narrowest_end, end);
+  }
+  return pairs;
+}
+
+/// Beside each adapter is the layer itself: without it a narrow middle belongs to the model.
+bool beside_layers(const std::map<Sizes, double>& count, const Pairs& pairs, std::int64_t middle) {
+  return std::all_of(pairs.outputs.begin(), pairs.outputs.end(), [&](std::int64_t output) {
+    return std::any_of(count.begin(), count.end(), [&](const auto& layer) { return layer.first.second == output && layer.first.first != middle; });
+  });
+}
+
+void take_adapters_out(Linears& linears) {
+  std::set<std::int64_t> sides;
+  for (const auto& [sizes, number] : linears.count) sides.insert({sizes.first, sizes.second});
+  for (const std::int64_t middle : sides) {
+    const Pairs pairs = pairs_through(linears.count, middle);
+    if (pairs.into == 0 || !about(pairs.into, pairs.out) || pairs.narrowest_end < 4 * middle || !beside_layers(linears.count, pairs, middle)) continue;
+    linears.adapter_rank = middle;
+    linears.adapters = pairs.into;
+    std::erase_if(linears.count, [middle](const auto& layer) { return layer.first.first == middle || layer.first.second == middle; });
+    return;
+  }
 }
 
 /// A number that is a side of every linear layer; of two, the one that more of them have.
@@ -41,7 +93,7 @@ std::int64_t common_side(const std::map<Sizes, double>& count) {
 
 Linears linears_of(const profile::Workload& work, double forwards) {
   Linears linears;
-  linears.tokens = common_rows(work);
+  linears.tokens = rows_of(work);
   for (const profile::CountedProduct& p : work.products) {
     if (p.pass != Pass::forward || p.product.batch != 1 || p.product.m != linears.tokens) continue;
     const Sizes sizes{p.product.k, p.product.n};
@@ -49,6 +101,7 @@ Linears linears_of(const profile::Workload& work, double forwards) {
     linears.count[sizes] += number;
     if (p.biased) linears.biased[sizes] += number;
   }
+  take_adapters_out(linears);
   linears.hidden = common_side(linears.count);
   return linears;
 }
@@ -78,6 +131,30 @@ AttentionSeen attention_seen(const profile::Workload& work, double forwards, std
     seen.head_dim = p.product.k;
   }
   return seen;
+}
+
+ExpertsSeen experts_seen(const profile::Workload& work, const Linears& linears, double forwards, std::int64_t layers) {
+  ExpertsSeen seen;
+  for (const auto& [sizes, number] : linears.count) {
+    const bool router = sizes.first == linears.hidden && sizes.second > 1 && about(number, static_cast<double>(layers));
+    if (router && (seen.count == 0 || sizes.second < seen.count)) seen.count = sizes.second;
+  }
+  std::map<Sizes, double> rows;
+  for (const profile::CountedProduct& p : work.products) {
+    if (p.pass == Pass::forward && p.product.batch == 1 && p.product.m != linears.tokens)
+      rows[{p.product.k, p.product.n}] += static_cast<double>(p.product.m) * static_cast<double>(p.count);
+  }
+  double down = 0;
+  for (const auto& [sizes, number] : rows) {
+    if (sizes.second != linears.hidden || sizes.first == linears.hidden || number <= down || rows.count({sizes.second, sizes.first}) == 0) continue;
+    seen.ffn = sizes.first;
+    down = number;
+  }
+  const double tokens = static_cast<double>(linears.tokens) * static_cast<double>(layers) * forwards;
+  if (down == 0 || tokens == 0) return {};
+  seen.active = std::llround(down / tokens);
+  seen.gated = rows[{linears.hidden, seen.ffn}] > 1.9 * down;
+  return seen.active > 0 && seen.active < seen.count ? seen : ExpertsSeen{};
 }
 
 }  // namespace stepcast::cli

@@ -16,6 +16,8 @@ struct Linears {
   std::int64_t tokens = 0;                // rows of the operands
   std::map<Sizes, double> count, biased;  // all; those of them that add a bias
   std::int64_t hidden = 0;                // a side of every one of them; 0: there is none such
+  std::int64_t adapter_rank = 0;          // pairs through so narrow a middle beside a layer of their ends are adapters, and not among the others; 0: none
+  double adapters = 0;                    // layers that have one
 
   [[nodiscard]] double of(std::int64_t in, std::int64_t out) const { return at(count, {in, out}); }
   [[nodiscard]] double with_bias(std::int64_t in, std::int64_t out) const { return at(biased, {in, out}); }
@@ -38,5 +40,13 @@ struct AttentionSeen {
 };
 /// Nothing is known (layers = 0) where neither is seen. `tokens`: rows of the linear layers' operands, which an unfused attention's batch follows from.
 AttentionSeen attention_seen(const trace::profile::Workload& work, double forwards, std::int64_t tokens);
+
+/// Feed-forward networks that take only the tokens that a router gives them.
+struct ExpertsSeen {
+  std::int64_t count = 0, active = 0, ffn = 0;  // 0: none
+  bool gated = false;
+};
+/// `layers`: blocks. Counts the router's columns, and rows of the experts' products against the tokens.
+ExpertsSeen experts_seen(const trace::profile::Workload& work, const Linears& linears, double forwards, std::int64_t layers);
 
 }  // namespace stepcast::cli

@@ -12,6 +12,7 @@
 #include "cli/report/diagnose/text.hpp"
 #include "hw_models/text_file.hpp"
 #include "trace/profile/import.hpp"
+#include "trace/profile/processes.hpp"
 
 namespace stepcast::cli {
 namespace {
@@ -43,9 +44,8 @@ struct Gathered {
   DiagnosePage page;
 };
 
-void gather(const profile::Input& input, const InferenceOptions& inference, const DiagnosisForms& forms, Gathered& all) {
-  const auto source = input.open();
-  const profile::RankDiagnosis rank = profile::diagnose(profile::import_profile(*source, input.label));
+void gather(profile::Profile recorded, const InferenceOptions& inference, const DiagnosisForms& forms, Gathered& all) {
+  const profile::RankDiagnosis rank = profile::diagnose(std::move(recorded));
   if (!all.inferred.scenario) all.inferred = infer(rank, inference);
   RankReport report;
   if (forms.json) report.json = json_of(rank);
@@ -64,6 +64,11 @@ void gather(const profile::Input& input, const InferenceOptions& inference, cons
   all.ranks.push_back(std::move(report));
   for (profile::Finding& finding : profile::findings_of(rank)) all.findings.push_back(std::move(finding));
   for (const profile::DeviceMetrics& device : rank.devices) all.window = std::max(all.window, device.whole_window.span);
+}
+
+void gather(const profile::Input& input, const InferenceOptions& inference, const DiagnosisForms& forms, Gathered& all) {
+  const auto source = input.open();
+  for (profile::Profile& process : profile::by_process(profile::import_profile(*source, input.label))) gather(std::move(process), inference, forms, all);
 }
 
 /// Takes from the waits what was spent waiting for other ranks, and adds them to the reports.

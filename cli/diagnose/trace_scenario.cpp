@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "cli/predict.hpp"
 #include "hw_models/cost_model.hpp"
@@ -12,6 +13,7 @@
 #include "scenarios/flops_convention.hpp"
 #include "trace/chrome_writer.hpp"
 #include "trace/profile/import.hpp"
+#include "trace/profile/processes.hpp"
 
 namespace stepcast::cli {
 
@@ -38,7 +40,7 @@ profile::RankDiagnosis predicted_rank(const Prediction& prediction) {
   trace::write_chrome(prediction.result.trace, file);
   const std::string text = file.str();
   profile::MemorySource source(text);
-  return profile::diagnose(profile::import_profile(source, "prediction"));
+  return profile::diagnose(std::move(profile::by_process(profile::import_profile(source, "prediction")).front()));
 }
 
 class Times {

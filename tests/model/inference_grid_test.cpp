@@ -122,3 +122,22 @@ TEST_CASE("kernels and types come back") {
   check({"/precision/param=fp16", "/precision/reduce=fp16"});
   check({"/precision/param=fp32", "/precision/reduce=fp32"});
 }
+
+TEST_CASE("adapters come back") {
+  for (const char* targets : {"query_value", "attention", "all_linear"})
+    check({"/model/lora_rank=16", std::string("/model/lora_targets=") + targets, "/policy/use_orig_params=true"});
+  check({"/model/preset=phi-3-mini-4k", "/model/sliding_window=none", "/model/lora_rank=8", "/policy/framework=fsdp2"});
+  check({"/model/preset=llama-3-8b", "/model/lora_rank=64", "/model/lora_targets=all_linear", "/policy/framework=fsdp2"});
+}
+
+TEST_CASE("experts come back") {
+  check({"/model/experts={\"count\": 8, \"active\": 2}", "/model/layers=3", "/model/ffn=5504"});
+  check({"/model/experts={\"count\": 16, \"active\": 4}", "/model/layers=3", "/model/ffn=1408", "/policy/framework=fsdp2"});
+  check({"/model/experts={\"count\": 4, \"active\": 1}", "/model/layers=3", "/model/ffn=5120", "/model/ffn_kind=gelu"});
+}
+
+TEST_CASE("the loader comes back") {
+  check({"/loader/workers=0", "/loader/batch_time=40 ms"});
+  check({"/loader/workers=0", "/loader/batch_time=900 ms", "/batch/grad_accum=2"});
+  check({"/loader/workers=1", "/loader/batch_time=3 s"});
+}

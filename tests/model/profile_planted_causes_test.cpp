@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/forecast.hpp"
 #include "trace/chrome_writer.hpp"
 #include "trace/profile/findings.hpp"
 #include "trace/profile/import.hpp"
+#include "trace/profile/processes.hpp"
 
 namespace profile = stepcast::trace::profile;
 namespace trace = stepcast::trace;
@@ -33,6 +35,17 @@ profile::RankDiagnosis diagnosis_of(const trace::Trace& recorded) {
   return profile::diagnose(profile::import_profile(source, "planted"));
 }
 
+/// Of all ranks in the trace.
+std::vector<profile::RankDiagnosis> diagnoses_of(const trace::Trace& recorded) {
+  std::stringstream file;
+  trace::write_chrome(recorded, file);
+  const std::string text = file.str();
+  profile::MemorySource source(text);
+  std::vector<profile::RankDiagnosis> ranks;
+  for (profile::Profile& process : profile::by_process(profile::import_profile(source, "planted"))) ranks.push_back(profile::diagnose(std::move(process)));
+  return ranks;
+}
+
 double share_of(const profile::FinerCauses& finer, const Causes& causes) {
   profile::Time sum{}, all{};
   for (const auto& [cause, part] : finer.by_cause) {
@@ -47,6 +60,7 @@ void check(const profile::RankDiagnosis& rank, const Causes& causes, const Sets&
   const double share = share_of(rank.devices[0].finer, causes);
   std::string text;
   for (const std::string& set : sets) text += set + " ";
+  for (const auto& [cause, part] : rank.devices[0].finer.by_cause) text += cause + " " + std::to_string(part.total.count() / 1000) + " us, ";
   CHECK_MESSAGE(share >= 0.95, causes[0] << " with " << text << ": " << share);
 }
 
@@ -139,56 +153,101 @@ TEST_CASE("planted: a host that reads the norm of the gradients costs what clipp
   }
 }
 
-TEST_CASE("planted: a slow rank, seen by itself and by another one") {
+TEST_CASE("planted: a host that waits for the device in every step, as .item() makes it, costs what the gaps are longer by") {
+  for (const auto& [key, scale] :
+       {std::pair<std::string, std::string>{"/host/sync_each_step", "4"}, {"/host/sync_each_step", "8"}, {"/host/sync_each_phase", "4"}}) {
+    const auto gaps = [&](const char* sync) {
+      const Sets sets = kAlone + Sets{"/batch/seq_len=1024", "/host/scale=" + scale, key + "=" + sync};
+      const auto rank = diagnosis_of(stepcast::test::forecast("7b-32xa100", sets).result.trace);
+      const auto& causes = rank.devices.at(0).finer.by_cause;
+      const auto waits = causes.find("synchronisation");
+      return std::pair(milliseconds(rank.devices[0].gaps->total), waits == causes.end() ? 0 : milliseconds(waits->second.total));
+    };
+    const auto [with, waiting] = gaps("true");
+    const auto [without, rest] = gaps("false");
+    MESSAGE(key << ", host " << scale << ": gaps of " << with << " ms with the wait, " << without << " without; of waiting " << waiting << " and " << rest);
+    CHECK(with - without > 1);
+    CHECK(waiting - rest == doctest::Approx(with - without).epsilon(0.05));
+  }
+}
+
+TEST_CASE("planted: an optimizer that launches tensor by tensor") {
+  for (const char* scale : {"2", "3"}) {
+    planted(kAlone + Sets{"/model/layers=8", "/model/hidden=1024", "/model/heads=16", "/model/kv_heads=16", "/model/ffn=2816", "/model/vocab=1000",
+                          "/batch/micro_batch=8", "/batch/seq_len=4096", "/policy/framework=ddp", "/optimizer/implementation=for_loop",
+                          "/optimizer/clip_grad_norm=false", std::string("/host/scale=") + scale},
+            {"optimizer_launches"});
+  }
+}
+
+TEST_CASE("planted: all-reduces over sockets") {
+  for (const char* tokens : {"256", "512"}) {
+    planted(Sets{"/model/layers=2", "/policy/framework=ddp", std::string("/batch/seq_len=") + tokens, "/cluster/fabric=tcp", "/optimizer/clip_grad_norm=false"},
+            {"allreduce_transfer", "allreduce_inputs"});
+  }
+}
+
+TEST_CASE("planted: ranks that pause each at its own time, all of them recorded") {
+  auto ranks = diagnoses_of(
+      stepcast::test::forecast("7b-32xa100", Sets{"/model/layers=2", "/batch/seq_len=128", "/cluster/nodes=1", "/cluster/gpus_per_node=4",
+                                                  "/run/ranks=explicit", "/policy/limit_all_gathers=false", "/host/gc_period=310 ms", "/host/gc_pause=300 ms"})
+          .result.trace);
+  REQUIRE(ranks.size() == 4);
+  std::vector<profile::RankSummary> summaries;
+  for (const profile::RankDiagnosis& rank : ranks) summaries.push_back(profile::summaries_of(rank.profile, 0).at(0));
+  const profile::AcrossRanks across = profile::compare_ranks(std::move(summaries));
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    profile::settle_stragglers(ranks[r].devices.at(0).finer, across.lateness.at(r));
+    check(ranks[r], {"host_pause", "allgather_straggler", "reducescatter_straggler", "allreduce_straggler"}, {"rank " + std::to_string(r)});
+  }
+}
+
+TEST_CASE("planted: a slow rank, all ranks recorded") {
   struct Fault {
     std::string slow;   // of the slow rank
     std::string spent;  // on what
   };
+  const Causes stragglers = {"allgather_straggler", "reducescatter_straggler", "allreduce_straggler"};
   for (const Fault& fault :
        {Fault{"\"compute_scale\": 1.5", "compute"}, Fault{"\"compute_scale\": 3", "compute"}, Fault{"\"host_scale\": 12", "launch_bound"}}) {
     for (const char* sharding : {"FULL_SHARD", "SHARD_GRAD_OP"}) {
-      // Rank 0 alone is recorded: once it is the slow one, once it is another; as two ranks of one run, since the ranks are alike but for that.
-      const auto view = [&](int slow_rank, int recorded_as) {
-        const Sets sets = {"/model/layers=4",
-                           "/batch/seq_len=512",
-                           "/cluster/nodes=1",
-                           "/cluster/gpus_per_node=4",
-                           "/run/ranks=explicit",
-                           std::string("/policy/sharding=") + sharding,
-                           "/run/slow_ranks=[{\"rank\": " + std::to_string(slow_rank) + ", " + fault.slow + "}]"};
-        trace::Trace recorded = stepcast::test::forecast("7b-32xa100", sets).result.trace;
-        recorded.ranks.at(0).rank = recorded_as;
-        return diagnosis_of(recorded);
-      };
-      profile::RankDiagnosis waiting = view(1, 0);
-      const profile::RankDiagnosis slow = view(0, 1);
-      std::vector<profile::RankSummary> summaries;
-      for (const profile::RankDiagnosis* rank : {static_cast<const profile::RankDiagnosis*>(&waiting), &slow}) {
-        summaries.push_back(profile::summaries_of(rank->profile, 0).at(0));
-        summaries.back().spent = profile::own_time_of(rank->devices.at(0));
+      for (const char* layers : {"4", "16"}) {
+        const Sets healthy = {std::string("/model/layers=") + layers, "/batch/seq_len=512", "/cluster/nodes=1", "/cluster/gpus_per_node=4",
+                              std::string("/policy/sharding=") + sharding};
+        const Sets faulty = healthy + Sets{"/run/ranks=explicit", "/run/slow_ranks=[{\"rank\": 2, " + fault.slow + "}]"};
+        auto ranks = diagnoses_of(stepcast::test::forecast("7b-32xa100", faulty).result.trace);
+        REQUIRE(ranks.size() == 4);
+        std::vector<profile::RankSummary> summaries;
+        for (const profile::RankDiagnosis& rank : ranks) {
+          summaries.push_back(profile::summaries_of(rank.profile, 0).at(0));
+          summaries.back().spent = profile::own_time_of(rank.devices.at(0));
+        }
+        const profile::AcrossRanks across = profile::compare_ranks(std::move(summaries));
+        CHECK(across.ranks == std::vector<std::int64_t>{0, 1, 2, 3});
+        CHECK(across.steps.size() == 3);
+        const auto findings = profile::findings_across(across, ranks[0].devices[0].whole_window.span);
+        REQUIRE(!findings.empty());
+        CHECK(findings[0].name == "straggler");
+        CHECK(findings[0].where == "rank 2");
+        REQUIRE(!profile::excess_of(across, 2).empty());
+        CHECK(profile::excess_of(across, 2)[0].first == fault.spent);
+        // What the slow rank costs is what its neighbours' gaps are longer by than in a run without it.
+        const double without = milliseconds(diagnosis_of(stepcast::test::forecast("7b-32xa100", healthy).result.trace).devices[0].gaps->total);
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+          const double gaps = milliseconds(ranks[r].devices[0].gaps->total);
+          profile::settle_stragglers(ranks[r].devices[0].finer, across.lateness.at(r));
+          const double share = share_of(ranks[r].devices[0].finer, stragglers);
+          if (r == 2) {
+            CHECK(share < 0.05);
+            continue;
+          }
+          const double more = gaps - without;
+          MESSAGE(fault.slow << ", " << std::string(sharding) << ", " << layers << " blocks, rank " << r << ": gaps of " << gaps << " ms, " << more
+                             << " more than in health, " << share * gaps << " for the straggler");
+          CHECK(share * gaps >= 0.95 * more);
+          CHECK(share * gaps <= 1.05 * more);
+        }
       }
-      const profile::AcrossRanks across = profile::compare_ranks(std::move(summaries));
-      const profile::Time before = waiting.devices[0].gaps->total;
-      profile::settle_stragglers(waiting.devices[0].finer, across.lateness.at(0));
-      const double share = share_of(waiting.devices[0].finer, {"allgather_straggler", "reducescatter_straggler", "allreduce_straggler"});
-      profile::FinerCauses own = slow.devices[0].finer;
-      profile::settle_stragglers(own, across.lateness.at(1));
-      const auto findings = profile::findings_across(across, waiting.devices[0].whole_window.span);
-      REQUIRE(!findings.empty());
-      CHECK(findings[0].name == "straggler");
-      CHECK(findings[0].where == "rank 1");
-      REQUIRE(!profile::excess_of(across, 1).empty());
-      CHECK(profile::excess_of(across, 1)[0].first == fault.spent);
-      CHECK(share_of(own, {"allgather_straggler", "reducescatter_straggler", "allreduce_straggler"}) < 0.05);
-      // What the slow rank costs is what its neighbour's gaps are longer by than in a run without it.
-      const Sets healthy = {"/model/layers=4", "/batch/seq_len=512", "/cluster/nodes=1", "/cluster/gpus_per_node=4",
-                            std::string("/policy/sharding=") + sharding};
-      const double without = milliseconds(diagnosis_of(stepcast::test::forecast("7b-32xa100", healthy).result.trace).devices[0].gaps->total);
-      const double more = milliseconds(before) - without;
-      MESSAGE(fault.slow << ", " << std::string(sharding) << ": gaps of " << milliseconds(before) << " ms, " << more << " more than in health, "
-                         << share * milliseconds(before) << " for the straggler");
-      CHECK(share * milliseconds(before) >= 0.95 * more);
-      CHECK(share * milliseconds(before) <= 1.1 * more);  // up to 8 %: some of it would have been waited for in health too
     }
   }
 }

@@ -1,6 +1,7 @@
 // Which rank is which does not matter, and explicit ranks with nothing to tell them apart are the folded one.
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 
 #include "tests/support/forecast.hpp"
@@ -37,6 +38,33 @@ TEST_CASE("whichever rank is slow, the steps are the same, and it is found") {
     }
     CHECK(first.report.step_time_s > with({framework}).report.step_time_s);
   }
+}
+
+TEST_CASE("how many ranks are traced changes nothing else; alike ranks have alike traces, and launches have numbers of their own") {
+  const auto plain = with({"/run/traced_ranks=1"}), all = with({"/run/traced_ranks=32"});
+  REQUIRE(plain.result.trace.ranks.size() == 1);
+  REQUIRE(all.result.trace.ranks.size() == 32);
+  CHECK(with({}).result.trace.ranks.size() == 8);
+  CHECK(all.result.step_end == plain.result.step_end);
+  CHECK(all.result.peak_reserved == plain.result.peak_reserved);
+  CHECK(all.result.retries_per_step == plain.result.retries_per_step);
+  std::set<std::uint32_t> numbers;
+  std::size_t launches = 0;
+  for (const trace::RankTrace& rank : all.result.trace.ranks) {
+    const auto& first = plain.result.trace.ranks[0];
+    REQUIRE(rank.slices.size() == first.slices.size());
+    CHECK(rank.memory.size() == first.memory.size());
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < first.slices.size(); ++i) {
+      const trace::Slice &a = first.slices[i], &b = rank.slices[i];
+      different += a.begin != b.begin || a.end != b.end || all.result.trace.names[b.name] != plain.result.trace.names[a.name];
+      if (b.category != trace::Category::host_runtime) continue;
+      numbers.insert(b.correlation);
+      ++launches;
+    }
+    CHECK(different == 0);
+  }
+  CHECK(numbers.size() == launches);
 }
 
 TEST_CASE("slow ranks of scale 1 change nothing, nor does a seed where nothing is drawn") {

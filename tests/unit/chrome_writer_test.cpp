@@ -183,12 +183,16 @@ TEST_CASE("an empty trace is a valid file") {
   CHECK(file["traceEvents"].empty());
 }
 
-TEST_CASE("group ranks follow from the shape where they can") {
-  CHECK(group_ranks({8, 1}, 11, 32) == std::vector<std::int32_t>{8, 9, 10, 11, 12, 13, 14, 15});
-  CHECK(group_ranks({1, 4}, 11, 32) == std::vector<std::int32_t>{3, 11, 19, 27});
-  CHECK(group_ranks({8, 4}, 11, 32).size() == 32);
-  CHECK(group_ranks({4, 2}, 11, 32).empty());
-  CHECK(group_ranks({8, 8}, 11, 32).empty());
+TEST_CASE("groups of ranks in a row, and of every n-th rank") {
+  using Ranks = std::vector<std::int32_t>;
+  CHECK(group_ranks(8, false, 11, 32) == Ranks{8, 9, 10, 11, 12, 13, 14, 15});
+  CHECK(group_ranks(16, false, 11, 32).front() == 0);  // two of four nodes
+  CHECK(group_ranks(16, false, 11, 32).back() == 15);
+  CHECK(group_ranks(4, true, 11, 32) == Ranks{3, 11, 19, 27});
+  CHECK(group_ranks(2, true, 3, 4) == Ranks{1, 3});  // replicas within one node
+  CHECK(group_ranks(32, true, 11, 32).size() == 32);
+  CHECK(group_ranks(64, false, 11, 32).empty());
+  CHECK(group_ranks(5, false, 11, 32).empty());
 }
 
 TEST_CASE("the checker finds planted faults") {

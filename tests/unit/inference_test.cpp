@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <string_view>
+#include <utility>
 
 #include "cli/diagnose/draft.hpp"
 #include "cli/diagnose/issue_order.hpp"
@@ -83,6 +84,46 @@ TEST_CASE("linear layers: the width is the side that all have") {
   CHECK(linears.of(7, 9) == 0);
 }
 
+TEST_CASE("adapters: a narrow middle beside a layer of the same ends") {
+  profile::Workload work;
+  // Two blocks: q, k, v, out 64 x 64; up 64 -> 256, down; head. Adapters of rank 4 on q and v.
+  work.products = {product(128, 64, 64, 8),   product(128, 64, 256, 2), product(128, 256, 64, 2),
+                   product(128, 64, 1000, 1), product(128, 64, 4, 4),   product(128, 4, 64, 4)};
+  const Linears linears = linears_of(work, 1);
+  CHECK(linears.adapter_rank == 4);
+  CHECK(linears.adapters == 4);
+  CHECK(linears.hidden == 64);
+  CHECK(linears.of(64, 4) == 0);
+  CHECK(linears.of(64, 64) == 8);
+  // A latent attention's middle has no layer beside it.
+  work.products.back() = product(128, 4, 96, 4);
+  CHECK(linears_of(work, 1).adapter_rank == 0);
+  // A feed-forward network's middle is wide.
+  work.products = {product(128, 64, 64, 8), product(128, 64, 256, 2), product(128, 256, 64, 2)};
+  CHECK(linears_of(work, 1).adapter_rank == 0);
+}
+
+TEST_CASE("experts: the router's columns, and rows against the tokens") {
+  profile::Workload work;
+  work.attention = {{{2, 8, 8, 64, 64, 8, false}, Dtype::bf16, Pass::forward, 6}};
+  // Two forwards of three blocks; 8 experts, of which each token takes 2: 256 rows, unevenly divided.
+  work.products = {product(128, 64, 64, 24), product(128, 64, 8, 6), product(128, 64, 1000, 2)};
+  for (const auto& [rows, times] : {std::pair<std::int64_t, std::int64_t>{40, 24}, {24, 24}}) {
+    work.products.push_back(product(rows, 64, 96, 2 * times));
+    work.products.push_back(product(rows, 96, 64, times));
+  }
+  const Linears linears = linears_of(work, 2);
+  CHECK(linears.tokens == 128);
+  CHECK(linears.hidden == 64);
+  const ExpertsSeen seen = experts_seen(work, linears, 2, 3);
+  CHECK(seen.count == 8);
+  CHECK(seen.active == 2);
+  CHECK(seen.ffn == 96);
+  CHECK(seen.gated);
+  work.products.resize(3);
+  CHECK(experts_seen(work, linears_of(work, 2), 2, 3).count == 0);
+}
+
 TEST_CASE("attention: fused, or by its batched products") {
   profile::Workload fused, unfused;
   fused.attention = {{{2, 8, 2, 64, 64, 16, false}, Dtype::bf16, Pass::forward, 6}, {{2, 8, 2, 64, 64, 16, true}, Dtype::bf16, Pass::backward, 6}};
@@ -116,6 +157,16 @@ TEST_CASE("units by the sizes of what is gathered") {
   CHECK(units_seen({{block, 32}, {table, 1}, {table + 4096, 1}}, model)->wrap == stepcast::program::Wrap::embedding_and_head);
   CHECK(units_seen({{block, 32}, {table + 4096, 1}}, model)->tied);
   CHECK_FALSE(units_seen({{1000, 32}}, model));
+}
+
+TEST_CASE("what the simulator has not is missing, and no setting fills it in") {
+  ScenarioDraft draft;
+  draft.unsupported("/tensor_parallel", "all-reduces in the forward");
+  REQUIRE(draft.find("/tensor_parallel"));
+  CHECK(draft.find("/tensor_parallel")->certainty == Certainty::missing);
+  CHECK_FALSE(draft.find("/tensor_parallel")->settable);
+  CHECK(draft.document("x")["why"] == "Inferred from a trace. Missing: /tensor_parallel.");
+  CHECK_FALSE(draft.document("x").contains("tensor_parallel"));
 }
 
 TEST_CASE("a draft says what is guessed and what is missing") {

@@ -44,6 +44,17 @@ TEST_CASE("gaps become findings: share and bound are those of the gap") {
   CHECK(find(findings(late().call("cudaStreamSynchronize", 100, 880, 9)), "host_synchronisation"));
 }
 
+TEST_CASE("a launch-bound host: the outermost operator of the launches that came late") {
+  const auto evidence = [](const ProfileJson& json) {
+    const auto found = findings(json);
+    const Finding* f = find(found, "launch_bound");
+    REQUIRE(f);
+    return f->evidence.at(1);
+  };
+  CHECK(evidence(late().op("aten::linear", 100, 890).op("aten::mm", 200, 785)) == "most by launches of aten::linear (0.9 ms)");
+  CHECK(evidence(late().op("aten::mm", 100, 870)) == "by launches outside of operators");
+}
+
 TEST_CASE("all-gathers: serialised when they begin on an idle compute stream, not when they are hidden") {
   ProfileJson serial, hidden;
   for (int i = 0; i < 10; ++i) {

@@ -114,6 +114,30 @@ TEST_CASE("other ranks: what was spent before the last one had come is the strag
   CHECK(parts_of(causes) == Parts{{"allgather_straggler", 6000}, {"allgather_transfer", 2000}});
 }
 
+TEST_CASE("a straggler before: what a collective behind it would have been earlier by") {
+  // "m", launched between the two, is what the reduce-scatter reduces; it ended `early` before the gap. An all-gather needs nothing but its launch.
+  const auto settled = [](const char* behind, std::int64_t early) {
+    FinerCauses causes = causes_in(ProfileJson()
+                                       .call("cudaLaunchKernel", -40, 5, 5)
+                                       .call("cudaLaunchKernel", -30, 5, 3)
+                                       .call("cudaLaunchKernel", -20, 5, 4)
+                                       .call("cudaLaunchKernel", -12, 5, 1)
+                                       .call("cudaLaunchKernel", -5, 5, 2)
+                                       .kernel("m", 0, static_cast<double>(1000 - early), 7, 3)
+                                       .kernel("a", static_cast<double>(1000 - early), static_cast<double>(early), 7, 1)
+                                       .kernel(kScatter, 0, 3000, 20, 5)
+                                       .kernel(behind, 3000, 6000, 20, 4)
+                                       .kernel("b", 9000, 1000, 7, 2)
+                                       .read());
+    settle_stragglers(causes, {{"reducescatter", {us(2900), us(0)}}, {"allgather", {us(0)}}});
+    return parts_of(causes);
+  };
+  // Of 2900 us that the first was late, 2000 lie in the gap; of the other 900 the second, had it begun so much earlier, would have saved 300, the gap beginning 300 after its input.
+  CHECK(settled(kScatter, 300) == Parts{{"reducescatter_straggler", 2300}, {"reducescatter_transfer", 5700}});
+  CHECK(settled(kScatter, 990) == Parts{{"reducescatter_straggler", 2900}, {"reducescatter_transfer", 5100}});
+  CHECK(settled(kGather, 300).at("reducescatter_straggler") == 2900);
+}
+
 TEST_CASE("what nothing explains, and what the device itself does") {
   CHECK(parts_in(two_kernels(500)) == Parts{{"unexplained", 8000}});
   CHECK(parts_in(two_kernels(500).kernel("Memcpy HtoD", 2000, 6995, 20, 4)) == Parts{{"copy", 6995}, {"dispatch", 5}, {"no_launch_info", 1000}});

@@ -111,6 +111,14 @@ TEST_CASE("the workload: products and attention by shape and pass, collectives b
   REQUIRE(w.order.size() == 3);
   CHECK_FALSE(w.order[0].message);
   CHECK(w.order[1].message);
+  // RCCL's one kernel for all: what was asked for counts.
+  const Profile generic =
+      ProfileJson()
+          .raw(R"({"ph":"X","cat":"kernel","name":"ncclDevKernel_Generic_1","pid":0,"tid":20,"ts":5,"dur":1,"args":{"device":0,"stream":20,)"
+               R"("Collective name":"_reduce_scatter_base","In msg nelems":800,"Out msg nelems":100,"Group size":8,"dtype":"Float"}})")
+          .read();
+  CHECK(workload_of(generic, 0, Passes(generic)).messages.at(0).type == "reducescatter");
+  CHECK(workload_of(generic, 0, Passes(generic)).messages.at(0).bytes == 3200);
   CHECK(mentions(p, "AllGather"));
   CHECK_FALSE(mentions(p, "ReduceScatter"));
 }

@@ -40,6 +40,12 @@ TEST_CASE("communication kernels by name, and their kind") {
   CHECK(collective_type("ncclDevKernel_AllGather_RING_LL") == "allgather");
   CHECK(collective_type("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t") == "sendrecv");
   CHECK(collective_type("ncclDevKernel_Reduce_Sum") == "reduce");
+  // Forms of NCCL 2.23 and later, of 2.17 to 2.22, of RCCL.
+  CHECK(collective_type("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)") == "allgather");
+  CHECK(collective_type("ncclKernel_ReduceScatter_RING_LL_Sum_bf16(ncclDevComm*, unsigned long, ncclWork*)") == "reducescatter");
+  CHECK(collective_type("ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)") == "generic");
+  CHECK(collective_type("_allgather_base") == "allgather");
+  CHECK(collective_type("all_to_allv") == "alltoall");
 }
 
 TEST_CASE("driver calls that stall a host, of CUDA's runtime and driver and of HIP") {
@@ -57,6 +63,11 @@ TEST_CASE("driver calls that stall a host, of CUDA's runtime and driver and of H
   CHECK(kind_of_call("hipDeviceSynchronize") == CallKind::synchronise);
   CHECK(kind_of_call("cudaLaunchKernel") == CallKind::plain);
   CHECK(kind_of_call("cudaMemsetAsync") == CallKind::plain);
+  // A thread's own default stream, and versions.
+  CHECK(kind_of_call("cudaStreamSynchronize_ptsz") == CallKind::synchronise);
+  CHECK(kind_of_call("hipStreamSynchronize_spt") == CallKind::synchronise);
+  CHECK(kind_of_call("cudaLaunchKernel_ptsz") == CallKind::plain);
+  CHECK(kind_of_call("cuMemcpyHtoDAsync_v2") == CallKind::copy);
 }
 
 TEST_CASE("steps and data loaders") {

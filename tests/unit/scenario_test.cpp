@@ -220,6 +220,14 @@ TEST_CASE("settings of ranks that differ are refused where they would do nothing
   refused({"/run/ranks=explicit", "/run/slow_ranks=[{\"compute_scale\": 2}]"}, "/run/slow_ranks/0/rank");
   refused({"/run/ranks=explicit", "/run/slow_ranks=[{\"rank\": 1, \"compute_scal\": 2}]"}, "did you mean \"compute_scale\"");
   refused({"/run/ranks=explicit", "/cluster/nodes=1", "/run/slow_ranks=[{\"rank\": 1, \"nic_scale\": 2}]"}, "nic_scale has no effect");
+  refused({"/run/traced_ranks=2"}, "/run/traced_ranks: has no effect: one folded rank stands for all");
+  refused({"/run/ranks=explicit", "/run/traced_ranks=33"}, "is more than the 32 ranks");
+  refused({"/run/ranks=explicit", "/run/traced_ranks=32", "/run/steps=1000", "/run/active=900"}, "9 ranks fit");
+  CHECK(traced_ranks(with({})) == 1);
+  CHECK(traced_ranks(with({"/run/ranks=explicit"})) == 8);
+  CHECK(traced_ranks(with({"/run/ranks=explicit", "/cluster/nodes=1", "/cluster/gpus_per_node=4"})) == 4);
+  CHECK(traced_ranks(with({"/run/ranks=explicit", "/run/traced_ranks=32"})) == 32);
+  CHECK(traced_ranks(with({"/run/ranks=explicit", "/run/steps=5000", "/run/wait=0", "/run/warmup=0", "/run/active=5000"})) == 1);
   refused({"/loader/batch_time_spread=0.1"}, "/loader/batch_time_spread: spreads a batch time of zero");
   refused({"/host/gc_period=1 s"}, "/host/gc_pause: is missing");
   refused({"/host/gc_pause=1 s"}, "/host/gc_period: is missing");

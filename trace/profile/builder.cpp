@@ -44,8 +44,12 @@ void Builder::event(const RawEvent& event) {
   count_event(event);
   const std::string_view phase = event.phase.text;
   if (phase == "X") return complete_event(event);
-  if (phase == "i" && event.name.text == "[memory]") return memory_event(event);
+  if ((phase == "i" || phase == "I") && event.name.text == "[memory]") return memory_event(event);
   if (phase == "B" || phase == "E") note("begin_end_events_not_read");
+  // Other phases of Chrome's format: instants, counters, metadata, arrows, asynchronous events, samples, objects.
+  constexpr std::string_view kOthers = "iIRCMstfbneSTpFPNODcvV";
+  if (has(event.phase) && (phase.size() != 1 || (phase != "B" && phase != "E" && kOthers.find(phase[0]) == std::string_view::npos)))
+    note("events_of_unknown_phase");
 }
 
 /// Counts that need no interpretation, and whether times are written with decimals.

@@ -43,6 +43,7 @@ class Builder : public EventSink {
   void put_in_order();
   void index_launches();
   void note_device_oddities();
+  void note_overlapping_steps();
 
   Profile profile_;
   std::map<std::string, EventClass, std::less<>> classes_;

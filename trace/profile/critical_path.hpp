@@ -22,7 +22,7 @@ struct PathPart {
 
 /// A collective on the path.
 struct PathCollective {
-  CollectiveWait::Id id;
+  QueuedCollective::Id id;
   Time time{};
 };
 

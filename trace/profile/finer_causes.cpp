@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "trace/profile/collective_line.hpp"
 #include "trace/profile/lost_lead.hpp"
+#include "trace/profile/main_inputs.hpp"
 #include "trace/profile/step_context.hpp"
 #include "trace/profile/vocabulary.hpp"
 
@@ -62,6 +64,7 @@ class Walk {
         host_(host),
         gaps_(coverage_of(gaps)),
         line_(profile, device),
+        inputs_(profile, {device, gaps.main_stream}),
         by_end_(ops_by_end(profile, device)),
         lead_(host_, gaps_, launch_times(profile, by_end_)) {}
   void explain(const IdleGap& gap);
@@ -78,7 +81,9 @@ class Walk {
   bool back(Place& at);
   void back_to(const DeviceOp& awaited, Place& at);
   void collective(const DeviceOp& op, Place& at);
-  [[nodiscard]] std::vector<CollectiveWait::Id> line_before(const DeviceOp& op) const;
+  [[nodiscard]] const DeviceOp* before(const DeviceOp& op) const;
+  [[nodiscard]] Time ready(const DeviceOp& op) const;
+  std::size_t queued(const DeviceOp& op);
   void running(const DeviceOp& op, Time time, Time gap_begin, std::string_view transfer);
   void host(const HostCall& launch, Span part, std::string_view late);
   void too_late(const HostCall& launch, Time time, std::string_view late);
@@ -93,10 +98,12 @@ class Walk {
   HostTime& host_;
   const Coverage gaps_;
   const CollectiveLine line_;
+  const MainInputs inputs_;
   const std::vector<const DeviceOp*> by_end_;
   LostLead lead_;
   std::map<std::string_view, CauseNames> names_;
-  const IdleGap* gap_ = nullptr;  // that is being explained
+  std::unordered_map<const DeviceOp*, std::size_t> places_;  // in the queue
+  const IdleGap* gap_ = nullptr;                             // that is being explained
   FinerCauses causes_;
 };
 
@@ -181,16 +188,39 @@ void Walk::collective(const DeviceOp& op, Place& at) {
   at.inputs = names.inputs;
 }
 
-/// `op` and the collectives before it for which it waited, directly or through kernels of other streams than the main one.
-std::vector<CollectiveWait::Id> Walk::line_before(const DeviceOp& op) const {
-  std::vector<CollectiveWait::Id> line;
+/// The collective before `op` for which it waited, directly or through kernels of other streams than the main one.
+const DeviceOp* Walk::before(const DeviceOp& op) const {
   const DeviceOp* at = &op;
-  for (std::size_t steps = 0; at && steps < kLine; ++steps) {
-    if (at->kind == DeviceKind::communication) line.push_back({line_.place(*at).type, line_.place(*at).position});
+  for (std::size_t steps = 0; steps < kLine; ++steps) {
     at = awaited_by(*at, at->begin - kSoon - Time(1));
-    if (at && at->kind == DeviceKind::compute && at->stream == gap_->next->stream) break;
+    if (!at || at->kind == DeviceKind::communication) return at;
+    if (at->kind == DeviceKind::compute && at->stream == gap_->next->stream) return nullptr;
   }
-  return line;
+  return nullptr;
+}
+
+/// A gathering needs nothing but its launch; others, what the main stream had been given before it. Where the launch is not in the file, nothing says that it could have been earlier.
+Time Walk::ready(const DeviceOp& op) const {
+  const HostCall* launch = profile_.launch_of(op);
+  if (!launch) return op.begin;
+  return std::min(op.begin, line_.place(op).type == "allgather" ? launch->end : inputs_.ready(*launch));
+}
+
+/// The place of `op` in the queue, into which it and those before it come.
+std::size_t Walk::queued(const DeviceOp& op) {
+  const auto known = places_.find(&op);
+  if (known != places_.end()) return known->second;
+  const std::size_t first = causes_.queue.size();
+  for (const DeviceOp* at = &op; at;) {
+    const std::size_t place = causes_.queue.size();
+    places_.emplace(at, place);
+    causes_.queue.push_back({{line_.place(*at).type, line_.place(*at).position}, {at->begin, at->end}, ready(*at)});
+    at = before(*at);
+    const auto met = at ? places_.find(at) : places_.end();
+    if (at) causes_.queue[place].before = met == places_.end() ? place + 1 : met->second;
+    if (met != places_.end()) break;
+  }
+  return first;
 }
 
 /// `time` of the gap in which `op` ran. An all-gather would have been over earlier by as much as it could have begun earlier.
@@ -198,12 +228,12 @@ void Walk::running(const DeviceOp& op, Time time, Time gap_begin, std::string_vi
   const CollectiveLine::Place& place = line_.place(op);
   const CauseNames& names = names_of(place.type);
   const HostCall* launch = profile_.launch_of(op);
-  CollectiveWait wait{line_before(op), std::string(transfer), time, {}};
+  CollectiveWait wait{queued(op), gap_->time, std::string(transfer), time, {}};
   Time late{};
   if (place.type == "allgather" && launch) {
     const Time until = std::min(op.begin, gap_begin), launched = std::clamp(launch->end, place.earliest, std::max(place.earliest, until));
-    const bool queued = place.before && op.begin - place.before->end <= kSoon && line_.place(*place.before).type != place.type;
-    if (queued) wait.behind = std::min(time, line_.empty(launched, until));
+    const bool in_line = place.before && op.begin - place.before->end <= kSoon && line_.place(*place.before).type != place.type;
+    if (in_line) wait.behind = std::min(time, line_.empty(launched, until));
     late = std::min(time - wait.behind, line_.empty(place.earliest, launched));
     wait.transfer -= wait.behind + late;
   }
@@ -246,32 +276,6 @@ bool is_own_doing(std::string_view cause) {
   constexpr std::array<std::string_view, 3> kOthers = {"_transfer", "_behind_other", "_straggler"};
   return cause != "dispatch" && cause != "no_launch_info" && cause != "unexplained" &&
          std::none_of(kOthers.begin(), kOthers.end(), [cause](std::string_view end) { return cause.ends_with(end); });
-}
-
-void settle_stragglers(FinerCauses& causes, const Lateness& lateness) {
-  Lateness left = lateness;  // not charged yet
-  const auto move = [&](const std::string& from, std::string_view type, Time time) {
-    if (time <= Time{}) return;
-    const std::string to = std::string(type) + "_straggler";
-    causes.by_cause[from].total -= time;
-    causes.by_cause[to].total += time;
-    ++causes.by_cause[to].count;
-  };
-  const auto take = [&](CollectiveWait& wait, const CollectiveWait::Id& late) {
-    const auto type = left.find(late.type);
-    if (type == left.end() || late.position >= type->second.size()) return;
-    Time& most = type->second[late.position];
-    const Time transfer = std::min(most, wait.transfer), behind = std::min(most - transfer, wait.behind);
-    move(wait.transfer_cause, late.type, transfer);
-    move(std::string(wait.line.front().type) + "_behind_other", late.type, behind);
-    most -= transfer + behind;
-    wait.transfer -= transfer;
-    wait.behind -= behind;
-  };
-  for (CollectiveWait& wait : causes.waits) take(wait, wait.line.front());
-  for (CollectiveWait& wait : causes.waits) {
-    for (std::size_t i = 1; i < wait.line.size(); ++i) take(wait, wait.line[i]);
-  }
 }
 
 }  // namespace stepcast::trace::profile

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,14 +14,23 @@
 
 namespace stepcast::trace::profile {
 
-/// The part of a gap in which a collective ran for which the compute stream waited. Which of it was spent waiting for other ranks only the other ranks' profiles tell.
-struct CollectiveWait {
-  /// A collective: its type (collective_type: lives for ever) and its position among the device's collectives of the type.
+/// A collective, and what it may have waited for before it began.
+struct QueuedCollective {
+  /// Its type (collective_type: lives for ever) and its position among the device's collectives of the type.
   struct Id {
     std::string_view type;
     std::uint32_t position = 0;
   };
-  std::vector<Id> line;        // itself, and those before it that had ended right when the next one began, the last first
+  Id id;
+  Span time;
+  Time ready{};                            // it had what it needs but for those before it
+  std::optional<std::size_t> before = {};  // in FinerCauses::queue: the one that had ended right when it began, directly or through kernels of other streams
+};
+
+/// The part of a gap in which a collective ran for which the compute stream waited. Which of it was spent waiting for other ranks only the other ranks' profiles tell.
+struct CollectiveWait {
+  std::size_t collective = 0;  // in FinerCauses::queue
+  Span gap;
   std::string transfer_cause;  // under which `transfer` was counted
   Time transfer{}, behind{};
 };
@@ -28,6 +38,7 @@ struct CollectiveWait {
 struct FinerCauses {
   std::map<std::string, CauseSum, std::less<>> by_cause;  // count: parts
   std::vector<CollectiveWait> waits;
+  std::vector<QueuedCollective> queue;  // those of `waits`, and those before them
 };
 FinerCauses finer_causes(const Profile& profile, std::uint32_t device, const Gaps& gaps, HostTime& host);
 
@@ -36,7 +47,8 @@ bool is_own_doing(std::string_view cause);
 
 /// How much later than this rank the last one began each collective, by type and position.
 using Lateness = std::map<std::string, std::vector<Time>, std::less<>>;
-/// Moves to "TYPE_straggler" what of the waits was spent before the last rank had come, to the collective or to one right before it in the queue; each lateness counts once.
+/// Moves to "TYPE_straggler" what of the waits would not have been if no collective had begun on another rank later than on this one: each would have run when it was ready and those
+/// before it had ended, and the compute stream would have been earlier by what its gaps so far had been shorter by.
 void settle_stragglers(FinerCauses& causes, const Lateness& lateness);
 
 }  // namespace stepcast::trace::profile

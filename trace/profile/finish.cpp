@@ -103,10 +103,21 @@ void Builder::note_device_oddities() {
   }
 }
 
+/// Steps follow each other; marks of several threads, or one within another, would count time twice.
+void Builder::note_overlapping_steps() {
+  Time end = Time::min();
+  for (const HostOp& op : profile_.host_ops) {
+    if (!is_step(profile_.names[op.name])) continue;
+    if (op.begin < end) note("overlapping_steps");
+    end = std::max(end, op.end);
+  }
+}
+
 Profile Builder::finish(const std::string& label) {
   profile_.label = label;
   put_in_order();
   note_device_oddities();
+  note_overlapping_steps();
   for (const auto& [category, count] : profile_.categories) {
     if (!is_known_category(category)) note("events_of_unknown_category", count);
   }

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "hw_models/text_file.hpp"
 #include "trace/profile/finding_rules.hpp"
+#include "trace/profile/late_ops.hpp"
 #include "trace/profile/vocabulary.hpp"
 
 namespace stepcast::trace::profile {
@@ -105,6 +107,17 @@ std::int64_t kernels_of(const DeviceMetrics& device) {
   return count;
 }
 
+/// The operators whose launches came too late, those that ended most gap time first.
+std::string late_text(const Scene& scene) {
+  constexpr std::size_t kShown = 3;
+  const Profile& p = scene.rank.profile;
+  const auto ops = late_ops(p, *scene.device.gaps, Cause::host_launch_bound);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, ops.size()); ++i)
+    text += (i == 0 ? "most by launches of " : ", ") + printable(p.names[ops[i].first], 60) + " (" + milliseconds_text(ops[i].second) + ")";
+  return text.empty() ? "by launches outside of operators" : text;
+}
+
 void launches(const Scene& scene, std::vector<Finding>& out) {
   const CauseSum sum = scene.gaps(Cause::host_launch_bound);
   const double share = scene.share(sum.total);
@@ -116,7 +129,7 @@ void launches(const Scene& scene, std::vector<Finding>& out) {
                  confidence_of(scene, sum.total),
                  share,
                  share,
-                 {gaps_text(scene, sum, "ended with a launch that came too late, the host busy in operators and runtime calls"),
+                 {gaps_text(scene, sum, "ended with a launch that came too late, the host busy in operators and runtime calls"), late_text(scene),
                   fmt::format("{} device operations of {} on average; a launch call takes {} (median)", ops, milliseconds_text(mean),
                               milliseconds_text(scene.device.launches.launch_call.p50))},
                  "launch less: torch.compile or CUDA graphs, fused optimizers (fused=True or foreach), fused kernels, a larger batch; keep the host free of "

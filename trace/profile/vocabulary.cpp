@@ -50,8 +50,9 @@ const Category* find(std::string_view category) {
   return at == kCategories.end() ? nullptr : &*at;
 }
 
-/// After "cuda", "hip" or "cu".
+/// After "cuda", "hip" or "cu", and without what tells variants of a call apart ("_ptsz": of a thread's own default stream; "_v2").
 std::string_view without_api(std::string_view name) {
+  name = name.substr(0, name.find('_'));
   for (const std::string_view prefix : {"cuda", "hip", "cu"}) {
     if (name.starts_with(prefix)) return name.substr(prefix.size());
   }

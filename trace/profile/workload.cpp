@@ -18,6 +18,13 @@ Coverage step_ranges(const std::vector<Step>& steps) {
   return Coverage(std::move(spans));
 }
 
+/// RCCL runs most collectives by one kernel, and all-to-alls are sends and receives: what was asked for the arguments say.
+std::string told_type(const std::string& of_kernel, const CollectiveArguments& arguments) {
+  if (of_kernel != "generic" && of_kernel != "other" && of_kernel != "sendrecv") return of_kernel;
+  const std::string_view told = collective_type(arguments.name);
+  return told == "other" ? of_kernel : std::string(told);
+}
+
 class Counter {
  public:
   Counter(const Profile& profile, const Passes& passes) : p_(profile), passes_(passes), steps_(step_ranges(steps_of(profile))) {}
@@ -47,6 +54,7 @@ class Counter {
     SentMessage message{std::string(collective_type(p_.names[op.name])), 0, 0, {}};
     if (op.collective != kNoIndex) {
       const CollectiveArguments& c = p_.collectives[op.collective];
+      message.type = told_type(message.type, c);
       message.bytes = message_bytes(c, message.type);
       message.ranks = std::max<std::int64_t>(0, c.group_size);
       message.dtype = dtype_of_collective(c.dtype);

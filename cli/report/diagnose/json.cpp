@@ -2,6 +2,7 @@
 #include "cli/report/diagnose/json.hpp"
 
 #include "cli/report/diagnose/memory.hpp"
+#include "trace/profile/oddities.hpp"
 
 namespace stepcast::cli {
 
@@ -118,6 +119,8 @@ Json json_of(const profile::RankDiagnosis& rank) {
   Json json = {{"file", p.label}, {"rank", or_null(p.header.rank)}, {"steps", json_of_steps(rank.steps)}, {"devices", Json::object()}};
   for (const profile::DeviceMetrics& device : rank.devices) json["devices"][p.devices[device.device]] = json_of(device, p);
   json["oddities"] = Json(p.oddities);
+  json["oddity_severities"] = Json::object();
+  for (const auto& [name, count] : p.oddities) json["oddity_severities"][name] = profile::name(profile::severity_of(name));
   json["header"] = json_of_header(p.header);
   json["events"] = json_of_events(p);
   json.update(json_of(rank.host));

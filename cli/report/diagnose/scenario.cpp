@@ -32,7 +32,7 @@ Json keys_of(const ScenarioDraft& draft) {
                     {"value", key.value},
                     {"certainty", name(key.certainty)},
                     {"because", key.because},
-                    {"set", sure ? Json() : Json(setting_for(key))}});
+                    {"set", sure || !key.settable ? Json() : Json(setting_for(key))}});
   }
   return keys;
 }
@@ -74,7 +74,7 @@ std::string text_of(const TraceScenario& scenario) {
   if (scenario.problem.empty()) return text;
   text += wrapped("It can't be run yet: " + scenario.problem, 2);
   for (const InferredKey& key : scenario.draft.keys()) {
-    if (key.certainty == Certainty::missing) text += "    " + setting_for(key) + "\n";
+    if (key.certainty == Certainty::missing && key.settable) text += "    " + setting_for(key) + "\n";
   }
   return text;
 }

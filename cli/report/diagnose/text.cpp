@@ -10,6 +10,7 @@
 #include "cli/report/diagnose/passes.hpp"
 #include "cli/report/table.hpp"
 #include "hw_models/text_file.hpp"
+#include "trace/profile/oddities.hpp"
 
 namespace stepcast::cli {
 
@@ -127,9 +128,15 @@ std::string ops_text(const profile::DeviceMetrics& m) {
 
 std::string oddities_text(const profile::Counts& oddities) {
   if (oddities.empty()) return "";
-  std::string text;
-  for (const auto& [name, count] : oddities) text += (text.empty() ? "" : ", ") + name + " " + count_of(count);
-  return "\nOdd in this file:\n" + wrapped(text, 2);
+  std::string all = "\nOdd in this file:\n";
+  for (const profile::Severity severity : {profile::Severity::error, profile::Severity::warning, profile::Severity::info}) {
+    std::string text;
+    for (const auto& [name, count] : oddities) {
+      if (profile::severity_of(name) == severity) text += (text.empty() ? "" : ", ") + name + " " + count_of(count);
+    }
+    if (!text.empty()) all += wrapped(std::string(profile::name(severity)) + ": " + text, 2);
+  }
+  return all;
 }
 
 }  // namespace
