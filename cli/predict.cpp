@@ -55,7 +55,7 @@ void run(const program::Program& program, const Inputs& inputs, Prediction& pred
   warn(inputs.options, prediction);
 }
 
-/// Steps that are alike are measured by the last one: only that is recorded.
+/// Nobody sees the trace: one rank is recorded, and of steps that are alike the last.
 void record_little(const scenarios::Scenario& scenario, sim::Options& options) {
   options.recorded_ranks = 1;
   if (!scenarios::steps_vary(scenario) && scenario.run.ranks == scenarios::Ranks::folded) options.record_from_step = scenario.run.steps - 1;

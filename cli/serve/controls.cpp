@@ -6,14 +6,13 @@
 namespace stepcast::cli {
 namespace {
 
-using nlohmann::json;
 using enum ControlKind;
 
 constexpr ControlNeed kEveryK{"/recompute/mode", "every_k", "belongs to recomputation of every k-th block (every_k)"};
 constexpr ControlNeed kPerOp{"/recompute/mode", "per_op", "belongs to recomputation of chosen kernels (per_op)"};
 
-const json& flags() {
-  static const json kFlags = {false, true};
+const nlohmann::json& flags() {
+  static const nlohmann::json kFlags = {false, true};
   return kFlags;
 }
 
