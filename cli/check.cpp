@@ -1,5 +1,6 @@
 // `stepcast check`: proves a scenario's program free of races, uses of freed memory and disagreeing collectives. docs/check.md; test: tests/golden/cli_test.cpp.
 #include "program/check.hpp"
+#include "hw_models/ordered_json.hpp"
 
 #include <fmt/format.h>
 
@@ -14,8 +15,6 @@
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr int kStepsChecked = 3;  // a start, a steady step and its repetition
 
 struct CheckOptions {
@@ -23,13 +22,13 @@ struct CheckOptions {
   OutputChoice output;
 };
 
-Json json_of(const program::OpPlace& place) {
+OrderedJson json_of(const program::OpPlace& place) {
   if (place.op == program::kNoOp) return nullptr;
   return {{"op", place.op}, {"step", place.step}, {"rank", place.rank}};
 }
 
-Json json_of(const std::vector<program::Finding>& findings, const program::Program& program) {
-  Json rows = Json::array();
+OrderedJson json_of(const std::vector<program::Finding>& findings, const program::Program& program) {
+  OrderedJson rows = OrderedJson::array();
   for (const program::Finding& f : findings)
     rows.push_back({{"fault", program::name(f.fault)}, {"first", json_of(f.first)}, {"second", json_of(f.second)}, {"text", f.text}});
   return {{"clean", findings.empty()}, {"ops", program.ops.size()}, {"buffers", program.buffers.size()}, {"steps", program.steps.size()}, {"findings", rows}};

@@ -8,11 +8,10 @@
 
 #include "cli/predict.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Change {
   std::vector<std::string> sets;
@@ -40,10 +39,10 @@ const std::vector<Rule>& rules() {
   return kRules;
 }
 
-std::vector<Change> single_settings(const Json& scenario) {
+std::vector<Change> single_settings(const OrderedJson& scenario) {
   std::vector<Change> changes;
   for (const Rule& rule : rules()) {
-    const Json::json_pointer pointer(rule.pointer);
+    const OrderedJson::json_pointer pointer(rule.pointer);
     if (!scenario.contains(pointer)) continue;
     const std::string now = scenario[pointer].dump();
     const bool applies = std::any_of(rule.from.begin(), rule.from.end(), [&](const char* value) { return now == value; });
@@ -114,7 +113,7 @@ Change both(const Change& a, const Change& b) {
 }  // namespace
 
 std::vector<Remedy> remedies(const scenarios::Scenario& scenario) {
-  const Json resolved = scenarios::to_json(folded(scenario));
+  const OrderedJson resolved = scenarios::to_json(folded(scenario));
   const std::string text = resolved.dump(), name = scenario.name;
   std::vector<Change> changes = single_settings(resolved);
   std::vector<Remedy> results;

@@ -1,5 +1,6 @@
 // `stepcast replay`: recorded allocator histories under any allocator settings, and against the counters that were recorded. docs/commands.md; test: tests/cli.cmake.
 #include "memory/replay.hpp"
+#include "hw_models/ordered_json.hpp"
 
 #include <fmt/format.h>
 
@@ -17,8 +18,6 @@
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kSchema = "stepcast.replay/1";
 constexpr std::size_t kFailuresShown = 5;
@@ -71,19 +70,19 @@ double fragmentation(const Replayed& r) {
 
 std::string count(std::int64_t n) { return count_text(static_cast<double>(n)); }
 
-Json json_of(const memory::Statistics& statistics) {
-  Json json = Json::object();
+OrderedJson json_of(const memory::Statistics& statistics) {
+  OrderedJson json = OrderedJson::object();
   for (const auto& counter : memory::kCounters) json[counter.name] = statistics.*counter.value;
   return json;
 }
 
 template <class T>
-Json or_none(const std::optional<T>& value) {
-  return value ? Json(*value) : Json("none");
+OrderedJson or_none(const std::optional<T>& value) {
+  return value ? OrderedJson(*value) : OrderedJson("none");
 }
 
-Json json_of(const Replayed& r) {
-  Json failed = Json::array();
+OrderedJson json_of(const Replayed& r) {
+  OrderedJson failed = OrderedJson::array();
   for (const std::size_t op : r.result.oom) {
     const memory::ReplayOp& request = r.history.ops[op];
     failed.push_back({{"op", op}, {"bytes", request.size}, {"stream", request.stream}, {"counters", json_of(r.result.after[op])}});
@@ -96,7 +95,7 @@ Json json_of(const Replayed& r) {
             {"roundup_power2_divisions", r.settings.roundup_power2_divisions},
             {"garbage_collection_threshold", r.settings.garbage_collection_threshold},
             {"memory_fraction", or_none(r.settings.memory_fraction)},
-            {"device_memory", r.limited ? Json(r.device_bytes) : Json("none")}}},
+            {"device_memory", r.limited ? OrderedJson(r.device_bytes) : OrderedJson("none")}}},
           {"peak", json_of(r.result.peak)},
           {"at_peak_reserved", json_of(r.at_peak)},
           {"fragmentation", fragmentation(r)},
@@ -127,8 +126,8 @@ Check check(const std::vector<Replayed>& all, const std::string& file) {
   return found;
 }
 
-Json json_of(const Check& c) {
-  Json json = {{"clean", c.where == nullptr}, {"compared", c.compared}};
+OrderedJson json_of(const Check& c) {
+  OrderedJson json = {{"clean", c.where == nullptr}, {"compared", c.compared}};
   if (!c.where) return json;
   const memory::Difference& d = c.difference;
   json["difference"] = {{"history", c.where->history.id},
@@ -209,10 +208,10 @@ Exit replay_command(const ReplayOptions& options) {
   std::optional<Check> checked;
   if (options.check) checked = check(all, options.file);
   if (options.output.json) {
-    Json json = {{"schema", kSchema}, {"file", printable(options.file, 4000)}, {"histories", Json::array()}};
+    OrderedJson json = {{"schema", kSchema}, {"file", printable(options.file, 4000)}, {"histories", OrderedJson::array()}};
     for (const Replayed& r : all) json["histories"].push_back(json_of(r));
     if (checked) json["check"] = json_of(*checked);
-    print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    print(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
   } else {
     print(checked ? text_of_check(*checked, all.size()) : text_of(all));
   }

@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/load.hpp"
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "program/build.hpp"
 #include "program/count.hpp"
 #include "program/model.hpp"
@@ -17,8 +18,6 @@
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct ShowOptions {
   ScenarioChoice choice;
@@ -32,7 +31,7 @@ std::vector<program::Unit> units_of(const scenarios::Scenario& scenario) {
 }
 
 /// Sizes of a unit in bytes: what each rank owns of the master copy, and the gathered parameters.
-Json unit_json(const scenarios::Scenario& scenario, const program::Unit& unit) {
+OrderedJson unit_json(const scenarios::Scenario& scenario, const program::Unit& unit) {
   return {{"name", unit.name},
           {"blocks", unit.block_count},
           {"parameters", unit.parameters},
@@ -42,16 +41,16 @@ Json unit_json(const scenarios::Scenario& scenario, const program::Unit& unit) {
           {"gathered_bytes", unit.flat.padded() * hw::bytes_per_element(scenario.precision.param)}};
 }
 
-Json counts_json(const program::Program& program) {
+OrderedJson counts_json(const program::Program& program) {
   const program::Counts c = program::count(program, program.steps.back());
-  Json collectives = Json::object();
+  OrderedJson collectives = OrderedJson::object();
   for (std::size_t kind = 0; kind < c.collectives.size(); ++kind) {
     const program::CollectiveCount& total = c.collectives[kind];
     if (total.calls > 0)
       collectives[hw::name(static_cast<hw::CollectiveKind>(kind))] = {
           {"calls", total.calls}, {"bytes", total.bytes}, {"wire_bytes", total.wire_bytes.in(byte)}};
   }
-  Json host = Json::object();
+  OrderedJson host = OrderedJson::object();
   for (std::size_t work = 1; work < c.host_work.size(); ++work) {
     if (c.host_work[work] > 0) host[program::name(static_cast<hw::HostWork>(work))] = c.host_work[work];
   }
@@ -66,8 +65,8 @@ Json counts_json(const program::Program& program) {
           {"host_work", host}};
 }
 
-Json show_json(const scenarios::Scenario& scenario) {
-  Json units = Json::array();
+OrderedJson show_json(const scenarios::Scenario& scenario) {
+  OrderedJson units = OrderedJson::array();
   for (const program::Unit& unit : units_of(scenario)) units.push_back(unit_json(scenario, unit));
   const std::int64_t parameters = program::parameters(scenario.model);
   return {{"scenario", scenarios::to_json(scenario)},
@@ -81,29 +80,29 @@ Json show_json(const scenarios::Scenario& scenario) {
 }
 
 /// One past the last of the units from `begin` on that differ in nothing but their names.
-std::size_t end_of_alike(const Json& units, std::size_t begin) {
+std::size_t end_of_alike(const OrderedJson& units, std::size_t begin) {
   std::size_t end = begin + 1;
-  const auto alike = [&](const Json& other) { return other["parameters"] == units[begin]["parameters"] && other["blocks"] == units[begin]["blocks"]; };
+  const auto alike = [&](const OrderedJson& other) { return other["parameters"] == units[begin]["parameters"] && other["blocks"] == units[begin]["blocks"]; };
   while (end < units.size() && alike(units[end])) ++end;
   return end;
 }
 
 std::string show_text(const scenarios::Scenario& scenario) {
-  const Json j = show_json(scenario);
-  const auto number = [](const Json& value) { return count_text(value.get<double>()); };
-  const auto size = [](const Json& value) { return size_text(value.get<double>()); };
+  const OrderedJson j = show_json(scenario);
+  const auto number = [](const OrderedJson& value) { return count_text(value.get<double>()); };
+  const auto size = [](const OrderedJson& value) { return size_text(value.get<double>()); };
   std::string text = scenario.name + "\n" + wrapped(scenario.why, 2) + "\n";
   text += fmt::format("Parameters {}, per block {}\n\nUnits\n", number(j["parameters"]), number(j["parameters_per_block"]));
   Table units({"", "blocks", "parameters", "shard per rank", "gathered"});
   for (std::size_t i = 0; i < j["units"].size();) {
-    const Json& unit = j["units"][i];
+    const OrderedJson& unit = j["units"][i];
     const std::size_t end = end_of_alike(j["units"], i);
     const std::string name = unit["name"].get<std::string>(), last = j["units"][end - 1]["name"].get<std::string>();
     units.add({name == last ? name : fmt::format("{} to {}, each", name, last), number(unit["blocks"]), number(unit["parameters"]), size(unit["shard_bytes"]),
                size(unit["gathered_bytes"])});
     i = end;
   }
-  const Json& step = j["step"];
+  const OrderedJson& step = j["step"];
   Table counts({"", ""});
   counts.add({"kernel launches", number(step["launches"])});
   counts.add({"FLOPs executed", flops_text(step["executed_flops"].get<double>())});

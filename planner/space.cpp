@@ -7,13 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "hw_models/input_error.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "hw_models/text_file.hpp"
 #include "scenarios/names.hpp"
 
 namespace stepcast::planner {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string set(const std::string& pointer, const std::string& value) { return pointer + "=" + value; }
 
@@ -150,14 +149,14 @@ Product allocator_settings() {
 }
 
 /// The value of a set as JSON: as --set reads it.
-Json value_of(const std::string& set) {
+OrderedJson value_of(const std::string& set) {
   const std::string text = set.substr(set.find('=') + 1);
-  Json value = Json::parse(text, nullptr, false);
-  return value.is_discarded() ? Json(text) : value;
+  OrderedJson value = OrderedJson::parse(text, nullptr, false);
+  return value.is_discarded() ? OrderedJson(text) : value;
 }
 
 /// Of each dimension only what leaves the fixed settings as they are; a dimension without such a choice is left at the fixed values.
-Product kept(const Product& product, const Json& resolved, const std::vector<std::string>& fixed) {
+Product kept(const Product& product, const OrderedJson& resolved, const std::vector<std::string>& fixed) {
   std::vector<Dimension> dimensions = product.dimensions();
   for (Dimension& dimension : dimensions) {
     std::vector<std::string> own;
@@ -165,7 +164,7 @@ Product kept(const Product& product, const Json& resolved, const std::vector<std
       return std::any_of(one.sets.begin(), one.sets.end(), [&](const std::string& text) {
         const std::string pointer = text.substr(0, text.find('='));
         if (std::find(fixed.begin(), fixed.end(), pointer) == fixed.end()) return false;
-        const Json& value = resolved.at(Json::json_pointer(pointer));
+        const OrderedJson& value = resolved.at(OrderedJson::json_pointer(pointer));
         own.push_back(set(pointer, value.dump()));
         return value != value_of(text);
       });
@@ -197,9 +196,9 @@ std::size_t Space::points() const {
 }
 
 Space space_of(const scenarios::Scenario& base, const SpaceSettings& settings) {
-  const Json resolved = scenarios::to_json(base);
+  const OrderedJson resolved = scenarios::to_json(base);
   for (const std::string& pointer : settings.fixed) {
-    if (pointer.empty() || pointer[0] != '/' || pointer.find('~') != std::string::npos || !resolved.contains(Json::json_pointer(pointer)))
+    if (pointer.empty() || pointer[0] != '/' || pointer.find('~') != std::string::npos || !resolved.contains(OrderedJson::json_pointer(pointer)))
       throw InputError("--fix", "", "\"" + printable(pointer) + "\" is not a setting of the scenario", "for example /policy/framework");
   }
   const bool one = std::find(settings.fixed.begin(), settings.fixed.end(), "/policy/framework") != settings.fixed.end();

@@ -7,12 +7,12 @@
 
 #include "calibration/measurement_file.hpp"
 #include "cli/train/host_machine.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "hw_models/shape_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using real::bench::Effort;
 
 constexpr std::int64_t kAllocations[] = {1 << 12, 1 << 20, 1 << 26};  // bytes: of the small pool, the large one, and a segment of its own
@@ -20,7 +20,7 @@ constexpr std::int64_t kAllocations[] = {1 << 12, 1 << 20, 1 << 26};  // bytes: 
 std::string microseconds(double seconds) { return fmt::format("{:.6g} us", seconds * 1e6); }
 
 BenchPoint point_of(real::bench::KernelCase kernel, std::int32_t ranks) {
-  Json row = hw::shape_row(kernel.shape);
+  OrderedJson row = hw::shape_row(kernel.shape);
   if (!kernel.name.empty()) row["name"] = kernel.name;
   row["ranks"] = ranks;
   return {std::move(row), [kernel = std::move(kernel), ranks](const Effort& effort) { return real::bench::measure(kernel, ranks, effort); }};
@@ -62,14 +62,14 @@ void add_program(const program::Program& program, std::int32_t ranks, BenchPlan&
   }
 }
 
-Json timed(Json row, const real::bench::Quartiles& q) {
+OrderedJson timed(OrderedJson row, const real::bench::Quartiles& q) {
   row["clock"] = "device";  // no synchronisation is inside
   row["times"] = {
       {"median", microseconds(q.median)}, {"first_quartile", microseconds(q.first)}, {"third_quartile", microseconds(q.third)}, {"repeats", q.repeats}};
   return row;
 }
 
-Json measurement_file(Json rows) {
+OrderedJson measurement_file(OrderedJson rows) {
   const HostMachine machine = host_machine();
   return {{"schema", calibration::kBenchSchema},
           {"machine", {{"gpu", machine.processor}, {"gpus", 1}, {"threads", machine.threads}, {"memory_bytes", machine.memory_bytes}}},

@@ -10,6 +10,7 @@
 #include "cli/report/diagnose/finer_causes.hpp"
 #include "cli/report/diagnose/json.hpp"
 #include "cli/report/diagnose/text.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "hw_models/text_file.hpp"
 #include "trace/profile/import.hpp"
 #include "trace/profile/processes.hpp"
@@ -17,7 +18,6 @@
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace profile = trace::profile;
 
 /// A device of a file. What its gaps and its critical paths waited for is known when all ranks are read.
@@ -29,7 +29,7 @@ struct DeviceReport {
 };
 
 struct RankReport {
-  Json json;
+  OrderedJson json;
   std::string text;
   std::vector<DeviceReport> devices;
 };
@@ -81,7 +81,7 @@ void settle(const profile::AcrossRanks& across, const DiagnosisForms& forms, Gat
       }
       if (forms.text) rank.text += text_of(device.finer, printable(device.name)) + text_of(device.paths, printable(device.name));
       if (!forms.json) continue;
-      Json& json = rank.json["devices"][device.name];
+      OrderedJson& json = rank.json["devices"][device.name];
       if (!json["gaps"].is_null()) json["gaps"]["waited_for"] = json_of(device.finer);
       json["critical_path"] = json_of(device.paths);
     }
@@ -89,11 +89,11 @@ void settle(const profile::AcrossRanks& across, const DiagnosisForms& forms, Gat
 }
 
 std::string json_text(Gathered& all, const profile::AcrossRanks& across, const std::vector<profile::Finding>& findings) {
-  Json ranks = Json::array();
+  OrderedJson ranks = OrderedJson::array();
   for (RankReport& rank : all.ranks) ranks.push_back(std::move(rank.json));
-  Json json = {{"schema", "stepcast.diagnose/1"}, {"ranks", std::move(ranks)}, {"across_ranks", json_of(across)}, {"findings", json_of(findings)}};
+  OrderedJson json = {{"schema", "stepcast.diagnose/1"}, {"ranks", std::move(ranks)}, {"across_ranks", json_of(across)}, {"findings", json_of(findings)}};
   json.update(json_of(all.inferred));
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string plain_text(const InferenceOptions& inference, const Gathered& all, const profile::AcrossRanks& across,

@@ -8,49 +8,49 @@
 
 #include "cli/report/diagnose/findings.hpp"
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "trace/profile/memory_timeline.hpp"
 
 namespace stepcast::cli {
 namespace {
 
 namespace profile = trace::profile;
-using Json = nlohmann::ordered_json;
-
 double s(profile::Time time) { return static_cast<double>(time.count()) / 1e9; }
 
 /// The file's name alone: where it lies is nobody else's business.
 std::string file_of(const profile::Profile& profile) { return std::filesystem::path(profile.label).filename().string(); }
 
-Json gaps_section(const profile::Gaps& gaps, const std::string& where) {
-  Json json =
+OrderedJson gaps_section(const profile::Gaps& gaps, const std::string& where) {
+  OrderedJson json =
       section("bars", "Why the compute stream was idle, " + where, fmt::format("{} of idle time between its kernels, by cause.", time_text(s(gaps.total))));
   json["unit"] = "s";
   json["coloured"] = true;
-  std::vector<std::pair<profile::Time, Json>> bars;
+  std::vector<std::pair<profile::Time, OrderedJson>> bars;
   for (std::size_t i = 0; i < gaps.by_cause.size(); ++i) {
     const profile::CauseSum& sum = gaps.by_cause[i];
     if (sum.count > 0)
-      bars.emplace_back(sum.total,
-                        Json{{"name", profile::name(static_cast<profile::Cause>(i))}, {"value", s(sum.total)}, {"note", fmt::format("{} gaps", sum.count)}});
+      bars.emplace_back(
+          sum.total,
+          OrderedJson{{"name", profile::name(static_cast<profile::Cause>(i))}, {"value", s(sum.total)}, {"note", fmt::format("{} gaps", sum.count)}});
   }
   std::stable_sort(bars.begin(), bars.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  json["bars"] = Json::array();
+  json["bars"] = OrderedJson::array();
   for (auto& bar : bars) json["bars"].push_back(std::move(bar.second));
   return json;
 }
 
 /// Of the device's memory, or null where the profile has none.
-Json memory_of(const profile::RankDiagnosis& rank, const std::string& device, const std::string& where) {
+OrderedJson memory_of(const profile::RankDiagnosis& rank, const std::string& device, const std::string& where) {
   const auto timelines = profile::memory_timelines(rank.profile, rank.steps);
   const auto found = timelines.find("1:" + device);
   if (found == timelines.end() || found->second.curve.empty()) return nullptr;
   const profile::MemoryTimeline& m = found->second;
-  Json json = section(
+  OrderedJson json = section(
       "memory", "Device memory, " + where,
       fmt::format("At most {} allocated and {} reserved{}{}.", size_text(static_cast<double>(m.peak.allocated)),
                   size_text(static_cast<double>(m.peak_reserved)), m.step.empty() ? "" : ", the peak in " + m.step, m.op.empty() ? "" : " during " + m.op));
   const profile::Time begin = m.curve.front().time;
-  Json times = Json::array(), reserved = Json::array(), allocated = Json::array(), steps = Json::array();
+  OrderedJson times = OrderedJson::array(), reserved = OrderedJson::array(), allocated = OrderedJson::array(), steps = OrderedJson::array();
   for (const profile::MemoryPoint& point : m.curve) {
     times.push_back((point.time - begin).count());
     reserved.push_back(point.reserved);
@@ -60,7 +60,7 @@ Json memory_of(const profile::RankDiagnosis& rank, const std::string& device, co
     if (rank.steps[i].time.begin >= begin) steps.push_back({{"step", i}, {"begin_ns", (rank.steps[i].time.begin - begin).count()}});
   json["time_ns"] = times;
   json["reserved"] = reserved;
-  json["owners"] = Json::array({{{"name", "allocated"}, {"bytes", allocated}}});
+  json["owners"] = OrderedJson::array({{{"name", "allocated"}, {"bytes", allocated}}});
   const auto& limits = rank.profile.header.gpu_memory_bytes;
   const auto limit = std::find_if(limits.begin(), limits.end(), [&](const auto& entry) { return std::to_string(entry.first) == device; });
   json["limit_bytes"] = limit == limits.end() ? 0.0 : limit->second;
@@ -95,14 +95,14 @@ void DiagnosePage::add(const profile::RankDiagnosis& rank) {
     if (devices_ > kDetailed) continue;
     details_.push_back(step_section(rank, device, where));
     if (device.gaps && device.gaps->total.count() > 0) details_.push_back(gaps_section(*device.gaps, where));
-    if (Json memory = memory_of(rank, name, where); !memory.is_null()) details_.push_back(std::move(memory));
+    if (OrderedJson memory = memory_of(rank, name, where); !memory.is_null()) details_.push_back(std::move(memory));
   }
 }
 
 Page DiagnosePage::page(const std::vector<profile::Finding>& findings) const {
   Page page{"diagnose", title_, ranks_ > 1 ? fmt::format("and {} more files", ranks_ - 1) : "", tiles_, {}, {}};
   page.tiles.push_back({"findings", std::to_string(findings.size()), ""});
-  Json list = section("findings", "Findings", findings.empty() ? "Nothing takes a noteworthy share of the time." : "Largest share of the time first.");
+  OrderedJson list = section("findings", "Findings", findings.empty() ? "Nothing takes a noteworthy share of the time." : "Largest share of the time first.");
   std::vector<profile::Finding> shown = findings;
   for (profile::Finding& finding : shown) {
     for (const auto& [label, file] : labels_) {
@@ -112,7 +112,7 @@ Page DiagnosePage::page(const std::vector<profile::Finding>& findings) const {
   }
   list["findings"] = json_of(shown);
   page.sections.push_back(std::move(list));
-  Json parts =
+  OrderedJson parts =
       section("parts", "Where the time went", "Each device from its first operation to its last: kernels, what ran with no kernel beside it, and nothing.");
   parts["unit"] = "s";
   parts["rows"] = breakdown_;

@@ -7,14 +7,13 @@
 #include "cli/page/diagnose_page.hpp"
 #include "cli/page/timeline.hpp"
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "trace/profile/vocabulary.hpp"
 
 namespace stepcast::cli {
 namespace {
 
 namespace profile = trace::profile;
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kStreamsShown = 10, kThreadsShown = 2;
 
 struct Window {
@@ -101,7 +100,7 @@ profile::Time add_gaps(const profile::Profile& profile, const Window& window, co
 
 }  // namespace
 
-Json step_section(const profile::RankDiagnosis& rank, const profile::DeviceMetrics& device, const std::string& where) {
+OrderedJson step_section(const profile::RankDiagnosis& rank, const profile::DeviceMetrics& device, const std::string& where) {
   const profile::Profile& profile = rank.profile;
   const Window window = window_of(rank, device.device);
   std::map<std::uint32_t, std::int64_t> threads, streams;
@@ -128,7 +127,7 @@ Json step_section(const profile::RankDiagnosis& rank, const profile::DeviceMetri
       if (timeline.lane_is_empty()) timeline.drop_lane();
     }
   }
-  Json json = section("timeline", fmt::format("{}: {}", window.name, where), text);
+  OrderedJson json = section("timeline", fmt::format("{}: {}", window.name, where), text);
   timeline.write(json);
   return json;
 }

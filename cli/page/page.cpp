@@ -6,23 +6,22 @@
 #include "cli/output_folder.hpp"
 #include "cli/page/template.hpp"
 #include "hw_models/embedded.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 
-using Json = nlohmann::ordered_json;
-
-Json to_json(const Page& page) {
-  Json tiles = Json::array();
+OrderedJson to_json(const Page& page) {
+  OrderedJson tiles = OrderedJson::array();
   for (const Tile& tile : page.tiles) tiles.push_back({{"label", tile.label}, {"value", tile.value}, {"note", tile.note}});
   return {{"schema", kPageSchema},     {"command", page.command}, {"version", STEPCAST_VERSION}, {"title", page.title},
           {"headline", page.headline}, {"tiles", tiles},          {"notices", page.notices},     {"sections", page.sections}};
 }
 
-Json section(const std::string& kind, const std::string& title, const std::string& text) { return {{"kind", kind}, {"title", title}, {"text", text}}; }
+OrderedJson section(const std::string& kind, const std::string& title, const std::string& text) { return {{"kind", kind}, {"title", title}, {"text", text}}; }
 
-std::string script_json(const Json& json) {
+std::string script_json(const OrderedJson& json) {
   std::string safe;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) {
     // The three occur in JSON only within texts, where an escape means the same.
     if (c == '<') safe += "\\u003c";
     else if (c == '>') safe += "\\u003e";
@@ -34,7 +33,7 @@ std::string script_json(const Json& json) {
 
 bool has_page() { return !web_files().empty(); }
 
-std::string filled(std::string_view name, const Json& data) {
+std::string filled(std::string_view name, const OrderedJson& data) {
   static constexpr std::string_view kPlace = "%DATA%";
   for (const EmbeddedFile& file : web_files()) {
     if (file.name != name) continue;

@@ -11,11 +11,10 @@
 #include "cli/report/out_of_memory.hpp"
 #include "cli/report/table.hpp"
 #include "cli/report/text.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kKernelsShown = 12;
 
@@ -33,39 +32,39 @@ std::vector<Tile> tiles_of(const Report& r) {
   return tiles;
 }
 
-Json kernels_section(const Report& r) {
+OrderedJson kernels_section(const Report& r) {
   const std::size_t shown = std::min(kKernelsShown, r.kernels.size());
-  Json json = section("bars", "Longest kernels", fmt::format("The {} kernels that take most of the step, of {}.", shown, r.kernels.size()));
+  OrderedJson json = section("bars", "Longest kernels", fmt::format("The {} kernels that take most of the step, of {}.", shown, r.kernels.size()));
   json["unit"] = "s";
-  json["bars"] = Json::array();
+  json["bars"] = OrderedJson::array();
   for (std::size_t i = 0; i < shown; ++i)
     json["bars"].push_back(
         {{"name", r.kernels[i].name}, {"value", r.kernels[i].total_s}, {"note", count_text(static_cast<double>(r.kernels[i].count)) + " times"}});
   return json;
 }
 
-Json phases_section(const Report& r) {
-  Json json = section("parts", "Phases", "What forward, backward and optimizer spend: kernels, communication with no kernel beside it, and neither.");
+OrderedJson phases_section(const Report& r) {
+  OrderedJson json = section("parts", "Phases", "What forward, backward and optimizer spend: kernels, communication with no kernel beside it, and neither.");
   json["unit"] = "s";
-  json["rows"] = Json::array();
+  json["rows"] = OrderedJson::array();
   for (const PhaseRow& p : r.phases)
     json["rows"].push_back({{"name", p.name}, {"parts", {{"compute", p.compute_s}, {"exposed communication", p.exposed_comm_s}, {"idle", p.idle_s}}}});
   return json;
 }
 
-Json collectives_section(const Report& r) {
-  Json json = section("table", "Collectives", "Per step and rank. Exposed: with no kernel beside it.");
+OrderedJson collectives_section(const Report& r) {
+  OrderedJson json = section("table", "Collectives", "Per step and rank. Exposed: with no kernel beside it.");
   json["columns"] = {"kind", "calls", "bytes", "on the wire", "exposed"};
-  json["rows"] = Json::array();
+  json["rows"] = OrderedJson::array();
   for (const CollectiveRow& c : r.collectives)
     json["rows"].push_back({c.kind, count_text(static_cast<double>(c.calls)), bytes_text(c.bytes), size_text(c.wire_bytes), time_text(c.exposed_s)});
   return json;
 }
 
-Json owners_section(const std::string& title, const std::string& text, const std::vector<OwnerRow>& owners) {
-  Json json = section("bars", title, text);
+OrderedJson owners_section(const std::string& title, const std::string& text, const std::vector<OwnerRow>& owners) {
+  OrderedJson json = section("bars", title, text);
   json["unit"] = "B";
-  json["bars"] = Json::array();
+  json["bars"] = OrderedJson::array();
   for (const OwnerRow& row : owners) json["bars"].push_back({{"name", row.owner}, {"value", row.bytes}, {"note", ""}});
   return json;
 }
@@ -76,9 +75,9 @@ void add_out_of_memory(const Report& r, Page& page) {
                                        bytes_text(o.limit_bytes));
   page.sections.push_back(owners_section("What held the memory", text, o.by_owner));
   if (o.remedies.empty()) return;
-  Json table = section("table", "What would fit", "Changes that were simulated, nearest first.");
+  OrderedJson table = section("table", "What would fit", "Changes that were simulated, nearest first.");
   table["columns"] = {"change", "outcome", "step time", "tokens/s/GPU", "headroom"};
-  table["rows"] = Json::array();
+  table["rows"] = OrderedJson::array();
   for (const Remedy& m : o.remedies) {
     const bool ok = m.outcome == "ok";
     table["rows"].push_back(
@@ -99,9 +98,9 @@ void add_step(const Prediction& prediction, Page& page) {
 
 }  // namespace
 
-Json progression_section(const std::vector<Report>& stages) {
-  Json json = section("progression", "MFU by stage", "");
-  json["stages"] = Json::array();
+OrderedJson progression_section(const std::vector<Report>& stages) {
+  OrderedJson json = section("progression", "MFU by stage", "");
+  json["stages"] = OrderedJson::array();
   const Report* best = nullptr;
   for (const Report& r : stages) {
     const bool ok = r.outcome == "ok";
@@ -110,9 +109,9 @@ Json progression_section(const std::vector<Report>& stages) {
                               {"why", r.scenario.why},
                               {"outcome", r.outcome},
                               {"bound", r.bound},
-                              {"mfu", ok && r.has_peak ? Json(r.mfu) : Json(nullptr)},
-                              {"step_time_s", ok ? Json(r.step_time_s) : Json(nullptr)},
-                              {"tokens_per_s_per_gpu", ok ? Json(r.tokens_per_s_per_gpu) : Json(nullptr)}});
+                              {"mfu", ok && r.has_peak ? OrderedJson(r.mfu) : OrderedJson(nullptr)},
+                              {"step_time_s", ok ? OrderedJson(r.step_time_s) : OrderedJson(nullptr)},
+                              {"tokens_per_s_per_gpu", ok ? OrderedJson(r.tokens_per_s_per_gpu) : OrderedJson(nullptr)}});
   }
   if (best && best->has_peak && stages.front().outcome == "ok")
     json["text"] = fmt::format("From {} to {}: MFU {} to {}, {:.2f} times as many tokens per second.", stages.front().scenario.name, best->scenario.name,
@@ -120,28 +119,28 @@ Json progression_section(const std::vector<Report>& stages) {
   return json;
 }
 
-Json waterfall_section(const Prediction& prediction) {
+OrderedJson waterfall_section(const Prediction& prediction) {
   const Explanation e = explain(prediction);
   const auto largest = std::max_element(e.losses.begin(), e.losses.end(), [](const Loss& a, const Loss& b) { return a.seconds < b.seconds; });
   std::string text = fmt::format("Of a step of {}, model FLOPs at the device's peak would take {}: an MFU of {}.", time_text(e.step_s), time_text(e.ideal_s),
                                  percent_text(e.ideal_s / e.step_s));
   if (largest != e.losses.end()) text += fmt::format(" The largest loss: {}, {}.", largest->name, percent_text(largest->seconds / e.step_s));
-  Json json = section("waterfall", "From the peak to the MFU", text);
+  OrderedJson json = section("waterfall", "From the peak to the MFU", text);
   json.update(to_json(e));
   return json;
 }
 
-Json constants_section(const scenarios::Scenario& scenario) {
+OrderedJson constants_section(const scenarios::Scenario& scenario) {
   const Hardware hardware = hardware_of(scenario);
   std::array<int, 4> counts{};
-  Json rows = Json::array();
+  OrderedJson rows = OrderedJson::array();
   for (const hw::Profile* profile : {&hardware.gpu, &hardware.cluster.node}) {
     for (const auto& [name, constant] : profile->constants) {
       ++counts[static_cast<std::size_t>(constant.origin)];
       rows.push_back({profile->name, name, fmt::format("{:.6g}", constant.value), hw::name(constant.origin), constant.source});
     }
   }
-  Json json =
+  OrderedJson json =
       section("folded_table", "Constants and their sources",
               fmt::format("{} measured, {} from data sheets, {} fitted to runs, {} assumed. Values in SI units.", counts[0], counts[1], counts[2], counts[3]));
   json["columns"] = {"profile", "constant", "value", "kind", "source"};

@@ -6,12 +6,12 @@
 #include "cli/page/run_page.hpp"
 #include "cli/page/timeline.hpp"
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "trace/breakdown.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using trace::Category, trace::Slice, trace::Trace;
 
 constexpr std::int64_t kPicoseconds = 1000;  // of a nanosecond
@@ -99,11 +99,11 @@ std::string memory_text(const Report& r) {
 
 }  // namespace
 
-Json timeline_section(const Prediction& prediction, std::int64_t parts) {
+OrderedJson timeline_section(const Prediction& prediction, std::int64_t parts) {
   const Trace& trace = prediction.result.trace;
   const int step = static_cast<int>(trace.steps.size()) - 1;
   const trace::Breakdown breakdown = trace::break_down(trace, trace.ranks.front(), step);
-  Json json = section("timeline", "Timeline of the last step", gaps_text(breakdown));
+  OrderedJson json = section("timeline", "Timeline of the last step", gaps_text(breakdown));
   Timeline timeline(ns(breakdown.begin), ns(breakdown.end) - ns(breakdown.begin), parts);
   add_host(trace, timeline);
   if (timeline.lane_is_empty()) timeline.drop_lane();
@@ -149,13 +149,13 @@ MemoryCurve memory_curve(const Trace& trace) {
   return curve;
 }
 
-Json memory_section(const Prediction& prediction) {
+OrderedJson memory_section(const Prediction& prediction) {
   const Trace& trace = prediction.result.trace;
   const MemoryCurve curve = memory_curve(trace);
-  Json json = section("memory", "Device memory through the run", memory_text(prediction.report));
+  OrderedJson json = section("memory", "Device memory through the run", memory_text(prediction.report));
   json["time_ns"] = curve.time_ns;
   json["reserved"] = curve.reserved;
-  json["owners"] = Json::array();
+  json["owners"] = OrderedJson::array();
   for (std::size_t owner = 0; owner < curve.owners.size(); ++owner) {
     const auto& bytes = curve.by_owner[owner];
     if (std::any_of(bytes.begin(), bytes.end(), [](std::int64_t b) { return b != 0; }))
@@ -163,7 +163,7 @@ Json memory_section(const Prediction& prediction) {
   }
   json["limit_bytes"] = prediction.report.memory_limit_bytes;
   json["device_bytes"] = trace.device_memory_bytes;
-  json["steps"] = Json::array();
+  json["steps"] = OrderedJson::array();
   for (std::size_t step = trace.first_recorded_step; step < trace.steps.size(); ++step)
     json["steps"].push_back({{"step", step}, {"begin_ns", ns(trace.steps[step].host_begin)}});
   return json;

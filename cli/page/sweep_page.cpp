@@ -8,11 +8,10 @@
 #include <numeric>
 
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kGridPoints = 20'000, kDrawnPoints = 1'500;  // of a page that opens at once
 
@@ -22,21 +21,21 @@ std::string words_of(const planner::Grid& grid, std::size_t point) {
   return words;
 }
 
-Json column(const std::vector<PointRow>& rows, const auto& value_of) {
-  Json values = Json::array();
+OrderedJson column(const std::vector<PointRow>& rows, const auto& value_of) {
+  OrderedJson values = OrderedJson::array();
   for (const PointRow& row : rows) values.push_back(value_of(row));
   return values;
 }
 
-Json grid_section(const planner::Grid& grid, const std::vector<PointRow>& rows) {
-  const auto known = [](bool is, auto value) { return is ? Json(value) : Json(nullptr); };
-  Json json = section("grid", "What was varied", "");
-  json["axes"] = Json::array();
+OrderedJson grid_section(const planner::Grid& grid, const std::vector<PointRow>& rows) {
+  const auto known = [](bool is, auto value) { return is ? OrderedJson(value) : OrderedJson(nullptr); };
+  OrderedJson json = section("grid", "What was varied", "");
+  json["axes"] = OrderedJson::array();
   for (const planner::Axis& axis : grid.axes()) json["axes"].push_back({{"pointer", axis.pointer}, {"values", axis.values}});
   json["outcomes"] = column(rows, [](const PointRow& r) { return r.outcome; });
   json["bounds"] = column(rows, [](const PointRow& r) { return r.bound; });
   json["missing_bytes"] = column(rows, [&](const PointRow& r) { return known(r.outcome == "out_of_memory", r.missing_bytes); });
-  Json metrics = Json::array();
+  OrderedJson metrics = OrderedJson::array();
   const auto add = [&](const char* name, const char* unit, bool high, const auto& value_of) {
     metrics.push_back({{"name", name}, {"unit", unit}, {"high_is_good", high}, {"values", column(rows, value_of)}});
   };
@@ -109,16 +108,16 @@ void mark_front(std::vector<ParetoPoint>& points) {
   }
 }
 
-Json pareto_section(const std::vector<ParetoPoint>& points, const std::string& label) {
+OrderedJson pareto_section(const std::vector<ParetoPoint>& points, const std::string& label) {
   std::vector<ParetoPoint> drawn = points;
   std::stable_sort(drawn.begin(), drawn.end(), [](const ParetoPoint& a, const ParetoPoint& b) { return a.time < b.time; });
   std::size_t others = 0;
   std::erase_if(drawn, [&](const ParetoPoint& point) { return !point.on_front && ++others > kDrawnPoints; });
   const auto front = std::count_if(drawn.begin(), drawn.end(), [](const ParetoPoint& point) { return point.on_front; });
-  Json json =
+  OrderedJson json =
       section("pareto", fmt::format("Memory headroom against {}", label), fmt::format("{} of {} points are beaten by none in both.", front, points.size()));
   json["label"] = label;
-  json["points"] = Json::array();
+  json["points"] = OrderedJson::array();
   for (const ParetoPoint& p : drawn)
     json["points"].push_back({{"time_s", p.time}, {"headroom_bytes", p.headroom_bytes}, {"words", p.words}, {"front", p.on_front}});
   return json;

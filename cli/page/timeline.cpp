@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "hw_models/ordered_json.hpp"
+
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A group of spans that grows.
 struct LaneGroup {
@@ -66,13 +66,13 @@ void Timeline::add(std::int64_t begin, std::int64_t end, const std::string& kind
   layers[layer].push_back({begin, end, kinds_.number_of(kind), names_.number_of(name)});
 }
 
-void Timeline::write(Json& section) const {
+void Timeline::write(OrderedJson& section) const {
   section["length_ns"] = length_;
   section["kinds"] = kinds_.all();
   section["names"] = names_.all();
-  section["lanes"] = Json::array();
+  section["lanes"] = OrderedJson::array();
   for (const Lane& lane : lanes_) {
-    Json items = Json::array();
+    OrderedJson items = OrderedJson::array();
     for (std::vector<LaneSpan> spans : lane.layers) {
       std::stable_sort(spans.begin(), spans.end(), [](const LaneSpan& a, const LaneSpan& b) { return a.begin < b.begin; });
       for (const JoinedSpan& span : joined(spans, length_ / parts_))

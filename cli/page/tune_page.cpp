@@ -5,50 +5,49 @@
 
 #include "cli/page/sweep_page.hpp"
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string number(std::size_t n) { return count_text(static_cast<double>(n)); }
 
-Json decisions_section(const TuneResult& r) {
-  Json json = section("decisions", "From the scenario to the best", "Each time the change that gains most, and what the step waited for before it.");
+OrderedJson decisions_section(const TuneResult& r) {
+  OrderedJson json = section("decisions", "From the scenario to the best", "Each time the change that gains most, and what the step waited for before it.");
   json["decisions"] = to_json(r)["decisions"];
   return json;
 }
 
-Json best_section(const std::vector<TunePoint>& points) {
-  Json json = section("table", "The fastest", "Points that differ in time or memory.");
+OrderedJson best_section(const std::vector<TunePoint>& points) {
+  OrderedJson json = section("table", "The fastest", "Points that differ in time or memory.");
   json["columns"] = {"step time", "tokens/s/GPU", "MFU", "headroom", "settings"};
-  json["rows"] = Json::array();
+  json["rows"] = OrderedJson::array();
   for (const TunePoint& p : points)
     json["rows"].push_back(
         {time_text(p.step_time_s), count_text(p.tokens_per_s_per_gpu), percent_text(p.mfu), size_text(static_cast<double>(p.headroom_bytes)), p.words});
   return json;
 }
 
-Json elasticities_section(const TuneResult& r) {
-  Json json = section("bars", "What would help beyond settings", "How many percent the step gets shorter for each percent of improvement.");
+OrderedJson elasticities_section(const TuneResult& r) {
+  OrderedJson json = section("bars", "What would help beyond settings", "How many percent the step gets shorter for each percent of improvement.");
   json["unit"] = "ratio";
-  json["bars"] = Json::array();
+  json["bars"] = OrderedJson::array();
   for (const Elasticity& e : r.elasticities) json["bars"].push_back({{"name", e.what}, {"value", -e.elasticity}, {"note", time_text(e.step_time_s)}});
   return json;
 }
 
-Json robustness_section(const TuneResult& r) {
-  Json json = section("table", "If the hardware is other than assumed", "Whether the winner stays the fastest of the leaders.");
+OrderedJson robustness_section(const TuneResult& r) {
+  OrderedJson json = section("table", "If the hardware is other than assumed", "Whether the winner stays the fastest of the leaders.");
   json["columns"] = {"assumption", "the winner", "another is faster by"};
-  json["rows"] = Json::array();
+  json["rows"] = OrderedJson::array();
   for (const Trial& t : r.robustness)
     json["rows"].push_back({t.assumption, t.stays ? "stays" : "changes", t.stays ? "-" : fmt::format("{:.2f} %", 100 * t.loss)});
   return json;
 }
 
-Json settings_section(const TuneResult& r) {
-  Json json = section("code", "Settings to paste", "The winner in each framework's own words.");
-  json["blocks"] = Json::array();
+OrderedJson settings_section(const TuneResult& r) {
+  OrderedJson json = section("code", "Settings to paste", "The winner in each framework's own words.");
+  json["blocks"] = OrderedJson::array();
   for (const auto& [name, text] : r.settings) json["blocks"].push_back({{"name", name}, {"text", text}});
   return json;
 }

@@ -2,20 +2,19 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report/calibration.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json counts_json(const std::map<std::string, std::size_t>& counts) {
-  Json json = Json::object();
+OrderedJson counts_json(const std::map<std::string, std::size_t>& counts) {
+  OrderedJson json = OrderedJson::object();
   for (const auto& [name, count] : counts) json[name] = count;
   return json;
 }
 
-Json files_json(const CalibrationReport& report) {
-  Json json = Json::array();
+OrderedJson files_json(const CalibrationReport& report) {
+  OrderedJson json = OrderedJson::array();
   for (const calibration::MeasurementFile& file : report.files) {
     json.push_back({{"file", file.file},
                     {"format", file.format},
@@ -27,8 +26,8 @@ Json files_json(const CalibrationReport& report) {
   return json;
 }
 
-Json parameters_json(const calibration::Fit& fit) {
-  Json json = Json::array();
+OrderedJson parameters_json(const calibration::Fit& fit) {
+  OrderedJson json = OrderedJson::array();
   for (const calibration::FittedParameter& p : fit.parameters) {
     json.push_back({{"name", p.parameter.name},
                     {"of", calibration::name(p.parameter.owner)},
@@ -44,8 +43,8 @@ Json parameters_json(const calibration::Fit& fit) {
   return json;
 }
 
-Json residuals_json(const std::vector<calibration::ResidualGroup>& groups) {
-  Json json = Json::array();
+OrderedJson residuals_json(const std::vector<calibration::ResidualGroup>& groups) {
+  OrderedJson json = OrderedJson::array();
   for (const calibration::ResidualGroup& g : groups) {
     json.push_back({{"group", g.group},
                     {"size", g.decade.empty() ? "all" : g.decade},
@@ -59,8 +58,8 @@ Json residuals_json(const std::vector<calibration::ResidualGroup>& groups) {
   return json;
 }
 
-Json noise_json(const calibration::Fit& fit) {
-  Json json = Json::object();
+OrderedJson noise_json(const calibration::Fit& fit) {
+  OrderedJson json = OrderedJson::object();
   for (const auto& [group, noise] : fit.noise) json[group] = noise;
   return json;
 }
@@ -68,22 +67,22 @@ Json noise_json(const calibration::Fit& fit) {
 }  // namespace
 
 std::string calibration_json(const CalibrationReport& report) {
-  Json json = {{"schema", "stepcast.calibration/1"},
-               {"files", files_json(report)},
-               {"device", report.device},
-               {"rows", {{"fitted", report.fit.fitted.size()}, {"held_out", report.fit.held_out.size()}, {"left_out", counts_json(report.left_out)}}},
-               {"starts", report.fit.starts},
-               {"converged", report.fit.converged},
-               {"parameters", parameters_json(report.fit)},
-               {"noise", noise_json(report.fit)},
-               {"residuals", {{"fitted", residuals_json(report.fitted)}, {"held_out", residuals_json(report.held_out)}}}};
+  OrderedJson json = {{"schema", "stepcast.calibration/1"},
+                      {"files", files_json(report)},
+                      {"device", report.device},
+                      {"rows", {{"fitted", report.fit.fitted.size()}, {"held_out", report.fit.held_out.size()}, {"left_out", counts_json(report.left_out)}}},
+                      {"starts", report.fit.starts},
+                      {"converged", report.fit.converged},
+                      {"parameters", parameters_json(report.fit)},
+                      {"noise", noise_json(report.fit)},
+                      {"residuals", {{"fitted", residuals_json(report.fitted)}, {"held_out", residuals_json(report.held_out)}}}};
   if (report.advice) {
     const calibration::Advice& a = *report.advice;
     json["next_measurement"] = {{"parameter", a.parameter}, {"measurement", a.measurement}, {"spread", a.spread}, {"spread_after", a.after}};
   }
-  if (!report.gpu_profile.empty()) json["profiles"]["gpu"] = Json::parse(report.gpu_profile);
-  if (!report.node_profile.empty()) json["profiles"]["node"] = Json::parse(report.node_profile);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (!report.gpu_profile.empty()) json["profiles"]["gpu"] = OrderedJson::parse(report.gpu_profile);
+  if (!report.node_profile.empty()) json["profiles"]["node"] = OrderedJson::parse(report.node_profile);
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace stepcast::cli

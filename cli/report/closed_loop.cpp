@@ -6,11 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string milliseconds(double seconds) { return fmt::format("{:.4g}", 1e3 * seconds); }
 std::string mebibytes(std::int64_t bytes) { return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 20)); }
@@ -41,22 +40,22 @@ std::string summary_text(const Loop& loop) {
   return text;
 }
 
-Json result_json(const LoopResult& r) {
+OrderedJson result_json(const LoopResult& r) {
   return {{"step_time_s", r.step_s},
           {"exposed_comm_s", r.exposed_comm_s},
           {"peak_allocated_bytes", r.peak_allocated_bytes},
           {"peak_reserved_bytes", r.peak_reserved_bytes}};
 }
 
-Json row_json(const LoopRow& row) {
-  Json json = {{"id", row.id}, {"ranks", row.ranks}, {"predicted", result_json(row.predicted)}};
+OrderedJson row_json(const LoopRow& row) {
+  OrderedJson json = {{"id", row.id}, {"ranks", row.ranks}, {"predicted", result_json(row.predicted)}};
   json["predicted"]["outcome"] = row.predicted_outcome;
   json["failures"] = row.failures;
-  json["measured"] = row.failures.empty() ? result_json(row.measured) : Json();
-  json["rel_error"] = row.compared() ? Json(row.error()) : Json();
-  json["noise"] = row.failures.empty() ? Json(row.noise) : Json();
+  json["measured"] = row.failures.empty() ? result_json(row.measured) : OrderedJson();
+  json["rel_error"] = row.compared() ? OrderedJson(row.error()) : OrderedJson();
+  json["noise"] = row.failures.empty() ? OrderedJson(row.noise) : OrderedJson();
   json["steps"] = row.steps;
-  json["memory_exact"] = row.compared() ? Json(row.memory_exact()) : Json();
+  json["memory_exact"] = row.compared() ? OrderedJson(row.memory_exact()) : OrderedJson();
   return json;
 }
 
@@ -71,8 +70,8 @@ std::string to_text(const Loop& loop) {
   return table.render() + failures(loop) + summary_text(loop);
 }
 
-Json to_json(const Loop& loop) {
-  Json json = {{"schema", "stepcast.closed_loop/1"}, {"machine", loop.measurements.at("machine")}, {"rows", Json::array()}};
+OrderedJson to_json(const Loop& loop) {
+  OrderedJson json = {{"schema", "stepcast.closed_loop/1"}, {"machine", loop.measurements.at("machine")}, {"rows", OrderedJson::array()}};
   for (const LoopRow& row : loop.rows) json["rows"].push_back(row_json(row));
   const LoopSummary s = summarize(loop.rows);
   json["summary"] = {

@@ -7,10 +7,10 @@
 #include <optional>
 #include <set>
 
+#include "hw_models/ordered_json.hpp"
+
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kMetrics[] = {"step_time_s",
                                     "tokens_per_s_per_gpu",
@@ -28,35 +28,35 @@ constexpr const char* kMetrics[] = {"step_time_s",
                                     "host_blocked_s",
                                     "data_wait_s"};
 
-const Json* member(const Json& j, const std::string& key) {
+const OrderedJson* member(const OrderedJson& j, const std::string& key) {
   if (!j.is_object()) return nullptr;
   const auto at = j.find(key);
   return at == j.end() ? nullptr : &*at;
 }
 
-std::optional<double> number(const Json& j, const std::string& key) {
-  const Json* value = member(j, key);
+std::optional<double> number(const OrderedJson& j, const std::string& key) {
+  const OrderedJson* value = member(j, key);
   return value && value->is_number() ? std::optional(value->get<double>()) : std::nullopt;
 }
 
-Json or_null(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
+OrderedJson or_null(std::optional<double> value) { return value ? OrderedJson(*value) : OrderedJson(nullptr); }
 
-Json metrics(const Json& a, const Json& b) {
-  Json result = Json::object();
+OrderedJson metrics(const OrderedJson& a, const OrderedJson& b) {
+  OrderedJson result = OrderedJson::object();
   for (const char* key : kMetrics) {
     const auto from = number(a, key), to = number(b, key);
     const bool both = from && to && *from != 0;
-    result[key] = {{"from", or_null(from)}, {"to", or_null(to)}, {"change", both ? Json(*to / *from - 1) : Json(nullptr)}};
+    result[key] = {{"from", or_null(from)}, {"to", or_null(to)}, {"change", both ? OrderedJson(*to / *from - 1) : OrderedJson(nullptr)}};
   }
   return result;
 }
 
 /// Keys of a section in both reports, in the order of the first and then of the second.
-std::vector<std::string> keys_of(const Json& a, const Json& b, const char* section) {
+std::vector<std::string> keys_of(const OrderedJson& a, const OrderedJson& b, const char* section) {
   std::vector<std::string> keys;
   std::set<std::string> seen;
-  for (const Json* report : {&a, &b}) {
-    const Json* rows = member(*report, section);
+  for (const OrderedJson* report : {&a, &b}) {
+    const OrderedJson* rows = member(*report, section);
     if (!rows || !rows->is_object()) continue;
     for (const auto& [key, value] : rows->items()) {
       if (seen.insert(key).second) keys.push_back(key);
@@ -65,20 +65,21 @@ std::vector<std::string> keys_of(const Json& a, const Json& b, const char* secti
   return keys;
 }
 
-double row_number(const Json& report, const char* section, const std::string& row, const char* key) {
-  const Json* rows = member(report, section);
-  const Json* entry = rows ? member(*rows, row) : nullptr;
+double row_number(const OrderedJson& report, const char* section, const std::string& row, const char* key) {
+  const OrderedJson* rows = member(report, section);
+  const OrderedJson* entry = rows ? member(*rows, row) : nullptr;
   if (!entry) return 0;
   return key ? number(*entry, key).value_or(0) : entry->is_number() ? entry->get<double>() : 0;
 }
 
-void sort_by_delta(Json& rows, const char* key) {
-  std::stable_sort(rows.begin(), rows.end(), [key](const Json& x, const Json& y) { return std::abs(x[key].get<double>()) > std::abs(y[key].get<double>()); });
+void sort_by_delta(OrderedJson& rows, const char* key) {
+  std::stable_sort(rows.begin(), rows.end(),
+                   [key](const OrderedJson& x, const OrderedJson& y) { return std::abs(x[key].get<double>()) > std::abs(y[key].get<double>()); });
 }
 
 /// Step time = kernels on the compute stream + its idle time by cause, so the differences of the parts add up to that of the step.
-Json step_parts(const Json& a, const Json& b, double scale) {
-  Json parts = Json::array();
+OrderedJson step_parts(const OrderedJson& a, const OrderedJson& b, double scale) {
+  OrderedJson parts = OrderedJson::array();
   double busy_a = number(a, "step_time_s").value_or(0), busy_b = number(b, "step_time_s").value_or(0);
   const auto add = [&](const std::string& part, double from, double to) {
     if (from != 0 || to != 0) parts.push_back({{"part", part}, {"from_s", from}, {"to_s", to * scale}, {"delta_s", to * scale - from}});
@@ -95,13 +96,13 @@ Json step_parts(const Json& a, const Json& b, double scale) {
 }
 
 /// Ratio by which times of `b` count, so that both stand for the same number of tokens.
-double token_scale(const Json& a, const Json& b) {
+double token_scale(const OrderedJson& a, const OrderedJson& b) {
   const auto tokens_a = number(a, "tokens_per_step_per_gpu"), tokens_b = number(b, "tokens_per_step_per_gpu");
   const bool known = tokens_a && tokens_b && *tokens_a > 0 && *tokens_b > 0;
   return known ? *tokens_a / *tokens_b : 1;
 }
 
-Json step_time(const Json& a, const Json& b) {
+OrderedJson step_time(const OrderedJson& a, const OrderedJson& b) {
   const auto from = number(a, "step_time_s"), to = number(b, "step_time_s");
   if (!from || !to) return nullptr;
   const double scale = token_scale(a, b);
@@ -109,14 +110,15 @@ Json step_time(const Json& a, const Json& b) {
   return {{"from_s", *from},
           {"to_s", *to * scale},
           {"delta_s", *to * scale - *from},
-          {"scaled_to_tokens", scaled ? Json(*number(a, "tokens_per_step_per_gpu")) : Json(nullptr)},
+          {"scaled_to_tokens", scaled ? OrderedJson(*number(a, "tokens_per_step_per_gpu")) : OrderedJson(nullptr)},
           {"parts", step_parts(a, b, scale)}};
 }
 
-Json rows_of(const Json& a, const Json& b, const char* section, const char* label, const std::vector<const char*>& columns, double scale = 1) {
-  Json rows = Json::array();
+OrderedJson rows_of(const OrderedJson& a, const OrderedJson& b, const char* section, const char* label, const std::vector<const char*>& columns,
+                    double scale = 1) {
+  OrderedJson rows = OrderedJson::array();
   for (const std::string& key : keys_of(a, b, section)) {
-    Json row = {{label, key}};
+    OrderedJson row = {{label, key}};
     bool differs = false;
     for (const char* column : columns) {
       const double from = row_number(a, section, key, column), to = scale * row_number(b, section, key, column);
@@ -129,8 +131,8 @@ Json rows_of(const Json& a, const Json& b, const char* section, const char* labe
   return rows;
 }
 
-Json memory(const Json& a, const Json& b) {
-  Json rows = Json::array();
+OrderedJson memory(const OrderedJson& a, const OrderedJson& b) {
+  OrderedJson rows = OrderedJson::array();
   for (const std::string& owner : keys_of(a, b, "memory")) {
     const double from = row_number(a, "memory", owner, nullptr), to = row_number(b, "memory", owner, nullptr);
     if (from != to) rows.push_back({{"owner", owner}, {"from_bytes", from}, {"to_bytes", to}, {"delta_bytes", to - from}});
@@ -140,29 +142,29 @@ Json memory(const Json& a, const Json& b) {
 }
 
 /// Settings of the resolved scenarios that differ. Names and words about them do not count.
-Json settings(const Json& a, const Json& b) {
-  const Json* from = member(a, "resolved_scenario");
-  const Json* to = member(b, "resolved_scenario");
+OrderedJson settings(const OrderedJson& a, const OrderedJson& b) {
+  const OrderedJson* from = member(a, "resolved_scenario");
+  const OrderedJson* to = member(b, "resolved_scenario");
   if (!from || !to || !from->is_object() || !to->is_object()) return nullptr;
-  const Json flat_a = from->flatten(), flat_b = to->flatten();
+  const OrderedJson flat_a = from->flatten(), flat_b = to->flatten();
   std::set<std::string> pointers;
-  for (const Json* flat : {&flat_a, &flat_b}) {
+  for (const OrderedJson* flat : {&flat_a, &flat_b}) {
     for (const auto& [pointer, value] : flat->items()) pointers.insert(pointer);
   }
-  Json rows = Json::array();
+  OrderedJson rows = OrderedJson::array();
   for (const std::string& pointer : pointers) {
     if (pointer == "/name" || pointer == "/why" || pointer == "/schema") continue;
-    const Json* x = member(flat_a, pointer);
-    const Json* y = member(flat_b, pointer);
+    const OrderedJson* x = member(flat_a, pointer);
+    const OrderedJson* y = member(flat_b, pointer);
     if (x && y && *x == *y) continue;
-    rows.push_back({{"pointer", pointer}, {"from", x ? *x : Json(nullptr)}, {"to", y ? *y : Json(nullptr)}});
+    rows.push_back({{"pointer", pointer}, {"from", x ? *x : OrderedJson(nullptr)}, {"to", y ? *y : OrderedJson(nullptr)}});
   }
   return rows;
 }
 
-Json difference(const std::vector<std::string>& names, const std::vector<Json>& reports, std::size_t i) {
-  const Json &a = reports[0], &b = reports[i];
-  const auto text = [](const Json& report, const char* key) { return member(report, key) ? *member(report, key) : Json(nullptr); };
+OrderedJson difference(const std::vector<std::string>& names, const std::vector<OrderedJson>& reports, std::size_t i) {
+  const OrderedJson &a = reports[0], &b = reports[i];
+  const auto text = [](const OrderedJson& report, const char* key) { return member(report, key) ? *member(report, key) : OrderedJson(nullptr); };
   return {{"name", names[i]},
           {"against", names[0]},
           {"settings", settings(a, b)},
@@ -177,8 +179,8 @@ Json difference(const std::vector<std::string>& names, const std::vector<Json>& 
 
 }  // namespace
 
-Json compare(const std::vector<std::string>& names, const std::vector<Json>& reports) {
-  Json differences = Json::array();
+OrderedJson compare(const std::vector<std::string>& names, const std::vector<OrderedJson>& reports) {
+  OrderedJson differences = OrderedJson::array();
   for (std::size_t i = 1; i < reports.size(); ++i) differences.push_back(difference(names, reports, i));
   return {{"schema", "stepcast.compare/1"}, {"names", names}, {"reports", reports}, {"differences", differences}};
 }

@@ -6,11 +6,10 @@
 
 #include "cli/report/compare.hpp"
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kPartsShown = 8;
 
@@ -41,23 +40,23 @@ constexpr Row kRows[] = {{"step time", "step_time_s", time_text},
                          {"compute", "compute_s", time_text},
                          {"device idle", "idle_s", time_text}};
 
-std::string cell(const Json& report, const Row& row) {
+std::string cell(const OrderedJson& report, const Row& row) {
   if (!report.is_object() || !report.contains(row.key) || !report[row.key].is_number()) return "-";
   return row.format(report[row.key].get<double>());
 }
 
-std::string side_by_side(const Json& comparison) {
+std::string side_by_side(const OrderedJson& comparison) {
   std::vector<std::string> header = {""};
-  for (const Json& name : comparison["names"]) header.push_back(name.get<std::string>());
+  for (const OrderedJson& name : comparison["names"]) header.push_back(name.get<std::string>());
   Table table(header);
   for (const Row& row : kRows) {
     std::vector<std::string> cells = {row.title};
-    for (const Json& report : comparison["reports"]) cells.push_back(cell(report, row));
+    for (const OrderedJson& report : comparison["reports"]) cells.push_back(cell(report, row));
     table.add(cells);
   }
   for (const char* key : {"bound", "outcome"}) {
     std::vector<std::string> cells = {key};
-    for (const Json& report : comparison["reports"]) {
+    for (const OrderedJson& report : comparison["reports"]) {
       const bool text = report.is_object() && report.contains(key) && report[key].is_string();
       cells.push_back(text ? report[key].get<std::string>() : "-");
     }
@@ -66,15 +65,15 @@ std::string side_by_side(const Json& comparison) {
   return table.render();
 }
 
-std::string settings_lines(const Json& rows) {
+std::string settings_lines(const OrderedJson& rows) {
   if (!rows.is_array()) return "";
   if (rows.empty()) return "  settings: the same\n";
   Table table({"", "", ""}, {0, 1, 2});
-  for (const Json& row : rows) table.add({row["pointer"].get<std::string>(), row["from"].dump(), "-> " + row["to"].dump()});
+  for (const OrderedJson& row : rows) table.add({row["pointer"].get<std::string>(), row["from"].dump(), "-> " + row["to"].dump()});
   return table.render();
 }
 
-std::string step_time(const Json& step) {
+std::string step_time(const OrderedJson& step) {
   if (step.is_null()) return "";
   const double from = step["from_s"].get<double>(), to = step["to_s"].get<double>(), delta = step["delta_s"].get<double>();
   std::string text = fmt::format("  step time {} -> {} ({}, {:+.1f} %)", time_text(from), time_text(to), time_delta(delta), from > 0 ? 100 * delta / from : 0);
@@ -83,7 +82,7 @@ std::string step_time(const Json& step) {
   text += ", of which\n";
   Table table({"", "", "", ""}, {0});
   std::size_t shown = 0;
-  for (const Json& part : step["parts"]) {
+  for (const OrderedJson& part : step["parts"]) {
     const double part_delta = part["delta_s"].get<double>();
     if (part_delta == 0 || ++shown > kPartsShown) continue;
     table.add({"  " + part["part"].get<std::string>(), time_text(part["from_s"].get<double>()), "-> " + time_text(part["to_s"].get<double>()),
@@ -92,22 +91,22 @@ std::string step_time(const Json& step) {
   return text + table.render();
 }
 
-std::string memory_lines(const Json& difference) {
-  const Json& peak = difference["metrics"]["peak_allocated_bytes"];
+std::string memory_lines(const OrderedJson& difference) {
+  const OrderedJson& peak = difference["metrics"]["peak_allocated_bytes"];
   if (!peak["from"].is_number() || !peak["to"].is_number()) return "";
   const double from = peak["from"].get<double>(), to = peak["to"].get<double>();
   if (from == to) return "";
   Table table({"", "", "", ""}, {0});
-  for (const Json& row : difference["memory"]) {
+  for (const OrderedJson& row : difference["memory"]) {
     table.add({"  " + row["owner"].get<std::string>(), size_text(row["from_bytes"].get<double>()), "-> " + size_text(row["to_bytes"].get<double>()),
                size_delta(row["delta_bytes"].get<double>())});
   }
   return fmt::format("  peak allocated {} -> {} ({}), of which\n", size_text(from), size_text(to), size_delta(to - from)) + table.render();
 }
 
-std::string collectives(const Json& rows) {
+std::string collectives(const OrderedJson& rows) {
   std::string text;
-  for (const Json& row : rows) {
+  for (const OrderedJson& row : rows) {
     text += fmt::format("  {} per step: {:.0f} -> {:.0f} calls, {} -> {}, exposed {} -> {}\n", row["kind"].get<std::string>(), row["from_calls"].get<double>(),
                         row["to_calls"].get<double>(), size_text(row["from_bytes"].get<double>()), size_text(row["to_bytes"].get<double>()),
                         time_text(row["from_exposed_s"].get<double>()), time_text(row["to_exposed_s"].get<double>()));
@@ -115,9 +114,9 @@ std::string collectives(const Json& rows) {
   return text;
 }
 
-std::string phases(const Json& rows) {
+std::string phases(const OrderedJson& rows) {
   std::string text;
-  for (const Json& row : rows) {
+  for (const OrderedJson& row : rows) {
     const double from = row["from_span_s"].get<double>(), to = row["to_span_s"].get<double>();
     if (from != to) text += fmt::format("  {}: {} -> {} ({})\n", row["phase"].get<std::string>(), time_text(from), time_text(to), time_delta(to - from));
   }
@@ -126,9 +125,9 @@ std::string phases(const Json& rows) {
 
 }  // namespace
 
-std::string compare_text(const Json& comparison) {
+std::string compare_text(const OrderedJson& comparison) {
   std::string text = side_by_side(comparison);
-  for (const Json& d : comparison["differences"]) {
+  for (const OrderedJson& d : comparison["differences"]) {
     text += fmt::format("\n{} against {}\n", d["name"].get<std::string>(), d["against"].get<std::string>());
     text += settings_lines(d["settings"]) + step_time(d["step_time"]) + phases(d["phases"]) + collectives(d["collectives"]) + memory_lines(d);
   }

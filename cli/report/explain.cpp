@@ -11,12 +11,11 @@
 #include "cli/report/table.hpp"
 #include "hw_models/gemm.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "trace/breakdown.hpp"
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double in_seconds(SimTime time) { return to_seconds(time).in(second); }
 
@@ -119,9 +118,9 @@ Explanation explain(const Prediction& prediction) {
   return explanation;
 }
 
-Json to_json(const Explanation& e) {
-  Json json = {{"step_time_s", e.step_s}, {"ideal_s", e.ideal_s}, {"mfu", e.ideal_s / e.step_s}};
-  json["losses"] = Json::array();
+OrderedJson to_json(const Explanation& e) {
+  OrderedJson json = {{"step_time_s", e.step_s}, {"ideal_s", e.ideal_s}, {"mfu", e.ideal_s / e.step_s}};
+  json["losses"] = OrderedJson::array();
   for (const Loss& loss : e.losses) json["losses"].push_back({{"loss", loss.name}, {"seconds", loss.seconds}, {"mfu_points", 100 * loss.seconds / e.step_s}});
   return json;
 }
@@ -149,8 +148,8 @@ Cost cost_of(const Report& report, double tokens, double gpu_hour_price) {
   return cost;
 }
 
-Json to_json(const Cost& c) {
-  Json json = {{"tokens", c.tokens}, {"gpu_hours", c.gpu_hours}, {"days", c.days}};
+OrderedJson to_json(const Cost& c) {
+  OrderedJson json = {{"tokens", c.tokens}, {"gpu_hours", c.gpu_hours}, {"days", c.days}};
   if (c.gpu_hour_price > 0) json["price"] = c.price;
   return json;
 }

@@ -3,15 +3,14 @@
 
 #include "cli/report/out_of_memory.hpp"
 #include "cli/report/report.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+OrderedJson number_or_null(double value, bool known) { return known ? OrderedJson(value) : OrderedJson(nullptr); }
 
-Json number_or_null(double value, bool known) { return known ? Json(value) : Json(nullptr); }
-
-Json scenario_json(const ScenarioFacts& s) {
+OrderedJson scenario_json(const ScenarioFacts& s) {
   return {{"name", s.name},
           {"why", s.why},
           {"model", s.model},
@@ -29,8 +28,8 @@ Json scenario_json(const ScenarioFacts& s) {
           {"grad_accum", s.grad_accum}};
 }
 
-Json phases_json(const Report& r) {
-  Json phases = Json::object();
+OrderedJson phases_json(const Report& r) {
+  OrderedJson phases = OrderedJson::object();
   for (const PhaseRow& p : r.phases) {
     phases[p.name] = {{"span_s", p.span_s}, {"compute_s", p.compute_s},           {"comm_s", p.comm_s},          {"exposed_comm_s", p.exposed_comm_s},
                       {"idle_s", p.idle_s}, {"host_blocked_s", p.host_blocked_s}, {"data_wait_s", p.data_wait_s}};
@@ -38,50 +37,50 @@ Json phases_json(const Report& r) {
   return phases;
 }
 
-Json gaps_json(const Report& r) {
-  Json gaps = Json::object();
+OrderedJson gaps_json(const Report& r) {
+  OrderedJson gaps = OrderedJson::object();
   for (const GapRow& gap : r.gaps) gaps[gap.cause] = {{"count", gap.count}, {"total_s", gap.total_s}};
   return gaps;
 }
 
-Json collectives_json(const Report& r) {
-  Json rows = Json::object();
+OrderedJson collectives_json(const Report& r) {
+  OrderedJson rows = OrderedJson::object();
   for (const CollectiveRow& c : r.collectives)
     rows[c.kind] = {{"calls", c.calls}, {"bytes", c.bytes}, {"wire_bytes", c.wire_bytes}, {"exposed_s", c.exposed_s}};
   return rows;
 }
 
-Json kernels_json(const Report& r) {
-  Json rows = Json::array();
+OrderedJson kernels_json(const Report& r) {
+  OrderedJson rows = OrderedJson::array();
   for (const KernelRow& k : r.kernels) rows.push_back({{"name", k.name}, {"count", k.count}, {"total_s", k.total_s}});
   return rows;
 }
 
-Json memory_json(const Report& r) {
-  Json rows = Json::object();
+OrderedJson memory_json(const Report& r) {
+  OrderedJson rows = OrderedJson::object();
   for (const OwnerRow& o : r.memory) rows[o.owner] = o.bytes;
   return rows;
 }
 
-Json assumptions_json(const Report& r) {
-  Json rows = Json::array();
+OrderedJson assumptions_json(const Report& r) {
+  OrderedJson rows = OrderedJson::array();
   for (const AssumedConstant& a : r.assumptions) rows.push_back({{"profile", a.profile}, {"constant", a.constant}, {"value", a.value}, {"source", a.source}});
   return rows;
 }
 
-Json percentiles_json(const Percentiles& p) { return {{"p10", p.p10}, {"p50", p.p50}, {"p90", p.p90}}; }
+OrderedJson percentiles_json(const Percentiles& p) { return {{"p10", p.p10}, {"p50", p.p50}, {"p90", p.p90}}; }
 
-Json rank_waits_json(const Report& r) {
-  Json waits = Json::array(), last = Json::array();
+OrderedJson rank_waits_json(const Report& r) {
+  OrderedJson waits = OrderedJson::array(), last = OrderedJson::array();
   for (const RankRow& row : r.rank_waits) {
     waits.push_back(row.collective_wait_s);
     last.push_back(row.last_share);
   }
   const std::int64_t rank = straggler(r);
-  return {{"straggler", rank < 0 ? Json(nullptr) : Json(rank)}, {"collective_wait_s", waits}, {"last_share", last}};
+  return {{"straggler", rank < 0 ? OrderedJson(nullptr) : OrderedJson(rank)}, {"collective_wait_s", waits}, {"last_share", last}};
 }
 
-Json seeds_json(const SeedsRow& s) {
+OrderedJson seeds_json(const SeedsRow& s) {
   return {{"first", s.first},
           {"count", s.step_times_s.size()},
           {"mean_s", s.mean_s},
@@ -89,17 +88,17 @@ Json seeds_json(const SeedsRow& s) {
           {"step_times_s", s.step_times_s}};
 }
 
-Json interval_json(const IntervalRow& i) {
+OrderedJson interval_json(const IntervalRow& i) {
   return {
       {"members", i.members}, {"left_out", i.left_out}, {"seed", i.seed}, {"step_time_s", percentiles_json(i.step_time_s)}, {"mfu", percentiles_json(i.mfu)}};
 }
 
 }  // namespace
 
-Json to_json(const Report& r) {
+OrderedJson to_json(const Report& r) {
   const bool ok = r.outcome == "ok";
   const bool rated = ok && r.has_peak;
-  Json j = {{"schema", kReportSchema}, {"outcome", r.outcome}, {"scenario", scenario_json(r.scenario)}};
+  OrderedJson j = {{"schema", kReportSchema}, {"outcome", r.outcome}, {"scenario", scenario_json(r.scenario)}};
   const auto time = [&](const char* key, double value) { j[key] = number_or_null(value, ok); };
   time("step_time_s", r.step_time_s);
   time("tokens_per_s_per_gpu", r.tokens_per_s_per_gpu);
@@ -116,7 +115,7 @@ Json to_json(const Report& r) {
   j["peak_active_bytes"] = r.peak_active_bytes;
   j["peak_reserved_bytes"] = r.peak_reserved_bytes;
   j["memory_limit_bytes"] = r.memory_limit_bytes;
-  j["memory_headroom_bytes"] = r.memory_limit_bytes > 0 ? Json(r.memory_limit_bytes - r.peak_reserved_bytes) : Json(nullptr);
+  j["memory_headroom_bytes"] = r.memory_limit_bytes > 0 ? OrderedJson(r.memory_limit_bytes - r.peak_reserved_bytes) : OrderedJson(nullptr);
   j["num_alloc_retries"] = r.num_alloc_retries;
   j["retries_per_step"] = r.retries_per_step;
   j["num_device_mallocs"] = r.num_device_mallocs;
@@ -128,14 +127,14 @@ Json to_json(const Report& r) {
   time("idle_s", r.idle_s);
   time("data_wait_s", r.data_wait_s);
   time("host_blocked_s", r.host_blocked_s);
-  j["bound"] = ok ? Json(r.bound) : Json(nullptr);
+  j["bound"] = ok ? OrderedJson(r.bound) : OrderedJson(nullptr);
   j["bound_reason"] = r.bound_reason;
   j["ranks"] = r.ranks;
   j["rank_mode"] = r.rank_mode;
   j["steps"] = r.steps;
   j["step_times_s"] = r.step_times_s;
   j["measured_steps"] = r.measured_steps;
-  j["step_time_percentiles_s"] = ok ? percentiles_json(r.step_time_percentiles_s) : Json(nullptr);
+  j["step_time_percentiles_s"] = ok ? percentiles_json(r.step_time_percentiles_s) : OrderedJson(nullptr);
   if (!r.rank_waits.empty()) j["rank_waits"] = rank_waits_json(r);
   if (!r.seeds.step_times_s.empty()) j["seeds"] = seeds_json(r.seeds);
   if (r.interval.members > 0) j["interval"] = interval_json(r.interval);

@@ -7,11 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// c10::CachingAllocator::format_size.
 std::string pytorch_size(std::int64_t bytes) {
@@ -83,11 +82,11 @@ std::string out_of_memory_text(const OutOfMemoryRow& o) {
          "  PyTorch would say:\n" + wrapped(pytorch_message(o), 4) + holders(o) + remedies(o);
 }
 
-Json out_of_memory_json(const OutOfMemoryRow& o) {
-  Json owners = Json::object(), remedies = Json::array();
+OrderedJson out_of_memory_json(const OutOfMemoryRow& o) {
+  OrderedJson owners = OrderedJson::object(), remedies = OrderedJson::array();
   for (const OwnerRow& owner : o.by_owner) owners[owner.owner] = owner.bytes;
   for (const Remedy& r : o.remedies) {
-    const auto known = [&](auto value) { return r.outcome == "ok" ? Json(value) : Json(nullptr); };
+    const auto known = [&](auto value) { return r.outcome == "ok" ? OrderedJson(value) : OrderedJson(nullptr); };
     remedies.push_back({{"what", r.what},
                         {"set", r.sets},
                         {"outcome", r.outcome},

@@ -6,11 +6,11 @@
 #include "calibration/fit.hpp"
 #include "cli/report/table.hpp"
 #include "cli/report/validate.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using calibration::ErrorSummary;
 
 std::string sizes(const ErrorSummary& s) { return fmt::format("{:.1f} / {:.1f} / {:.1f}", 100 * s.median, 100 * s.mean, 100 * s.p90); }
@@ -19,8 +19,8 @@ std::string factor(const FittedFactor& f) {
   return f.variance_left > calibration::kUndetermined ? "-" : fmt::format("{:.3g} +-{:.0f} %", f.value, 100 * f.spread);
 }
 
-Json factors_json(const std::array<FittedFactor, 4>& fitted) {
-  Json factors = Json::object();
+OrderedJson factors_json(const std::array<FittedFactor, 4>& fitted) {
+  OrderedJson factors = OrderedJson::object();
   for (std::size_t p = 0; p < kFactorNames.size(); ++p) {
     const FittedFactor& f = fitted[p];
     factors[kFactorNames[p]] = {
@@ -29,7 +29,7 @@ Json factors_json(const std::array<FittedFactor, 4>& fitted) {
   return factors;
 }
 
-Json source_json(const SourceFit& fit) {
+OrderedJson source_json(const SourceFit& fit) {
   return {{"fitted_rows", fit.fitted}, {"factors", factors_json(fit.factors)}, {"before", summary_json(fit.before)}, {"after", summary_json(fit.after)}};
 }
 
@@ -49,7 +49,7 @@ std::string to_text(const Recalibration& r) {
 }
 
 nlohmann::ordered_json to_json(const Recalibration& r) {
-  Json sources = Json::object();
+  OrderedJson sources = OrderedJson::object();
   for (const SourceFit& fit : r.sources) sources[fit.source] = source_json(fit);
   return {{"before", summary_json(r.before)}, {"after", summary_json(r.after)}, {"by_source", sources}, {"too_few_rows", r.too_few}};
 }
@@ -65,7 +65,7 @@ std::string to_text(const HoldOut& held) {
 }
 
 nlohmann::ordered_json to_json(const HoldOut& held) {
-  Json folds = Json::object();
+  OrderedJson folds = OrderedJson::object();
   for (const HeldOut& h : held.folds)
     folds[h.fold.name] = {
         {"fitted", h.fold.fitted.size()}, {"factors", factors_json(h.factors)}, {"before", summary_json(h.before)}, {"after", summary_json(h.after)}};

@@ -7,24 +7,23 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// Sets as an object; a set that takes a section away ("/policy=null") stays, since what follows builds on it.
-Json sets_json(const std::vector<std::string>& sets) {
-  Json json = Json::object();
+OrderedJson sets_json(const std::vector<std::string>& sets) {
+  OrderedJson json = OrderedJson::object();
   for (const std::string& set : sets) {
     const std::string text = set.substr(set.find('=') + 1);
-    const Json value = Json::parse(text, nullptr, false);
-    json[set.substr(0, set.find('='))] = value.is_discarded() ? Json(text) : value;
+    const OrderedJson value = OrderedJson::parse(text, nullptr, false);
+    json[set.substr(0, set.find('='))] = value.is_discarded() ? OrderedJson(text) : value;
   }
   return json;
 }
 
-Json point_json(const TunePoint& p) {
+OrderedJson point_json(const TunePoint& p) {
   return {{"words", p.words},
           {"set", sets_json(p.sets)},
           {"step_time_s", p.step_time_s},
@@ -34,21 +33,21 @@ Json point_json(const TunePoint& p) {
           {"memory_headroom_bytes", p.headroom_bytes}};
 }
 
-Json points_json(const std::vector<TunePoint>& points) {
-  Json json = Json::array();
+OrderedJson points_json(const std::vector<TunePoint>& points) {
+  OrderedJson json = OrderedJson::array();
   for (const TunePoint& point : points) json.push_back(point_json(point));
   return json;
 }
 
-Json decision_json(const Decision& d) {
+OrderedJson decision_json(const Decision& d) {
   const bool ok = d.outcome == "ok";
   return {{"question", d.question},
           {"answer", d.answer},
           {"change", d.change},
           {"set", sets_json(d.sets)},
           {"outcome", d.outcome},
-          {"step_time_s", ok ? Json(d.step_time_s) : Json(nullptr)},
-          {"mfu", ok ? Json(d.mfu) : Json(nullptr)},
+          {"step_time_s", ok ? OrderedJson(d.step_time_s) : OrderedJson(nullptr)},
+          {"mfu", ok ? OrderedJson(d.mfu) : OrderedJson(nullptr)},
           {"gain", d.gain}};
 }
 
@@ -82,8 +81,8 @@ std::string beyond_text(const TuneResult& r) {
 /// GPU-seconds of a step: what it costs.
 double gpu_seconds(const ScaleRow& row) { return row.point->step_time_s * static_cast<double>(row.gpus); }
 
-Json scale_json(const ScaleRow& row) {
-  Json json = {{"nodes", row.nodes}, {"gpus", row.gpus}};
+OrderedJson scale_json(const ScaleRow& row) {
+  OrderedJson json = {{"nodes", row.nodes}, {"gpus", row.gpus}};
   if (!row.refusal.empty()) json["refused"] = row.refusal;
   if (!row.point) return json;
   json.update(points_json({*row.point})[0]);
@@ -106,8 +105,8 @@ std::string scale_text(const std::vector<ScaleRow>& rows) {
 
 }  // namespace
 
-Json to_json(const TuneResult& r) {
-  Json json = {{"schema", "stepcast.tune/1"}, {"scenario", r.scenario}, {"best", points_json(r.best)}, {"points", r.points}, {"evaluated", r.evaluated}};
+OrderedJson to_json(const TuneResult& r) {
+  OrderedJson json = {{"schema", "stepcast.tune/1"}, {"scenario", r.scenario}, {"best", points_json(r.best)}, {"points", r.points}, {"evaluated", r.evaluated}};
   json["pruned"] = r.points - r.evaluated - r.refused - r.not_reached;
   json["pruned_by_memory"] = r.pruned_by_memory;
   json["pruned_by_time"] = r.pruned_by_time;
@@ -115,16 +114,16 @@ Json to_json(const TuneResult& r) {
   json["not_reached"] = r.not_reached;
   json["gap"] = r.gap;
   json["front"] = points_json(r.front);
-  json["decisions"] = Json::array();
+  json["decisions"] = OrderedJson::array();
   for (const Decision& d : r.decisions) json["decisions"].push_back(decision_json(d));
-  json["elasticities"] = Json::array();
+  json["elasticities"] = OrderedJson::array();
   for (const Elasticity& e : r.elasticities)
     json["elasticities"].push_back({{"what", e.what}, {"set", sets_json(e.sets)}, {"step_time_s", e.step_time_s}, {"elasticity", e.elasticity}});
-  json["robustness"] = Json::array();
+  json["robustness"] = OrderedJson::array();
   for (const Trial& t : r.robustness) json["robustness"].push_back({{"assumption", t.assumption}, {"stays", t.stays}, {"loss", t.loss}});
-  if (!r.scale.empty()) json["scale"] = Json::array();
+  if (!r.scale.empty()) json["scale"] = OrderedJson::array();
   for (const ScaleRow& row : r.scale) json["scale"].push_back(scale_json(row));
-  json["settings"] = Json::object();
+  json["settings"] = OrderedJson::object();
   for (const auto& [name, text] : r.settings) json["settings"][name] = text;
   return json;
 }

@@ -5,32 +5,31 @@
 
 #include "calibration/csv.hpp"
 #include "cli/report/validate.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 template <class T>
-Json value_or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
+OrderedJson value_or_null(const std::optional<T>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
-Json group_json(const Group& group) {
-  Json json = summary_json(group.speed);
+OrderedJson group_json(const Group& group) {
+  OrderedJson json = summary_json(group.speed);
   json["rank_correlation"] = value_or_null(group.rank_correlation);
   if (group.coverage) json["coverage"] = *group.coverage;
   if (group.memory.count > 0) json["memory"] = summary_json(group.memory);
   return json;
 }
 
-Json groups_json(const std::map<std::string, Group>& groups) {
-  Json json = Json::object();
+OrderedJson groups_json(const std::map<std::string, Group>& groups) {
+  OrderedJson json = OrderedJson::object();
   for (const auto& [name, group] : groups) json[name] = group_json(group);
   return json;
 }
 
-Json measured_json(const Measured& m) {
+OrderedJson measured_json(const Measured& m) {
   return {{"tokens_per_s_per_gpu", value_or_null(m.tokens_per_s_per_gpu)},
           {"from", m.from},
           {"mfu", value_or_null(m.mfu)},
@@ -38,7 +37,7 @@ Json measured_json(const Measured& m) {
           {"peak_memory_bytes", value_or_null(m.peak_memory_bytes)}};
 }
 
-Json forecast_json(const Forecast& f) {
+OrderedJson forecast_json(const Forecast& f) {
   return {{"tokens_per_s_per_gpu", f.tokens_per_s_per_gpu},
           {"mfu", f.mfu},
           {"outcome", f.outcome},
@@ -52,46 +51,46 @@ Json forecast_json(const Forecast& f) {
           {"retries_per_step", f.retries_per_step}};
 }
 
-Json row_json(const JudgedRow& row) {
-  Json json = {{"id", row.id},
-               {"source", row.group},
-               {"tier", row.tier},
-               {"gpu", row.gpu},
-               {"n_gpus", row.n_gpus},
-               {"model", row.model},
-               {"measured", measured_json(row.measured)},
-               {"predicted", forecast_json(row.forecast)},
-               {"rel_error", value_or_null(row.error)},
-               {"mfu_rel_error", value_or_null(row.mfu_error)},
-               {"memory_rel_error", value_or_null(row.memory_error)},
-               {"notes", row.notes}};
+OrderedJson row_json(const JudgedRow& row) {
+  OrderedJson json = {{"id", row.id},
+                      {"source", row.group},
+                      {"tier", row.tier},
+                      {"gpu", row.gpu},
+                      {"n_gpus", row.n_gpus},
+                      {"model", row.model},
+                      {"measured", measured_json(row.measured)},
+                      {"predicted", forecast_json(row.forecast)},
+                      {"rel_error", value_or_null(row.error)},
+                      {"mfu_rel_error", value_or_null(row.mfu_error)},
+                      {"memory_rel_error", value_or_null(row.memory_error)},
+                      {"notes", row.notes}};
   if (row.interval) json["interval"] = {{"p10", row.interval->p10}, {"p50", row.interval->p50}, {"p90", row.interval->p90}};
   return json;
 }
 
-Json outcomes_json(const std::vector<JudgedRow>& rows) {
+OrderedJson outcomes_json(const std::vector<JudgedRow>& rows) {
   std::map<std::string, int> counts;
-  Json mismatches = Json::array();
+  OrderedJson mismatches = OrderedJson::array();
   for (const JudgedRow& row : rows) {
     if (!row.skipped.empty()) continue;
     ++counts["measured_" + row.measured.outcome + "_predicted_" + row.forecast.outcome];
     if (row.measured.outcome != row.forecast.outcome) mismatches.push_back(row.id);
   }
-  Json json = counts;
+  OrderedJson json = counts;
   json["mismatches"] = mismatches;
   return json;
 }
 
-std::string number(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : ""; }
+std::string csv_number(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : ""; }
 
 }  // namespace
 
-Json summary_json(const calibration::ErrorSummary& s) {
+OrderedJson summary_json(const calibration::ErrorSummary& s) {
   return {{"count", s.count}, {"median", s.median}, {"mean", s.mean}, {"p90", s.p90}, {"max", s.max}, {"bias", s.bias}};
 }
 
 nlohmann::ordered_json to_json(const Judgement& judgement) {
-  Json rows = Json::array(), skipped = Json::array();
+  OrderedJson rows = OrderedJson::array(), skipped = OrderedJson::array();
   for (const JudgedRow& row : judgement.rows) {
     if (row.skipped.empty()) rows.push_back(row_json(row));
     else skipped.push_back({{"id", row.id}, {"source", row.group}, {"tier", row.tier}, {"reason", row.skipped}});
@@ -116,9 +115,9 @@ std::string to_csv(const Judgement& judgement) {
       text += std::string(16, ',') + calibration::csv_cell(r.skipped) + "," + calibration::csv_cell(notes) + "\n";
       continue;
     }
-    text += fmt::format("{},{:.6g},{},{},{:.4f},{},{},{},{},{},{},{},{:.6g},{:.6g},{},{},,{}\n", number(r.measured.tokens_per_s_per_gpu),
-                        f.tokens_per_s_per_gpu, number(r.error), number(r.measured.mfu), f.mfu, number(r.mfu_error), number(r.measured.peak_memory_bytes),
-                        f.peak_allocated_bytes, f.peak_reserved_bytes, number(r.memory_error), r.measured.outcome, f.outcome, f.step_time_s, f.exposed_comm_s,
+    text += fmt::format("{},{:.6g},{},{},{:.4f},{},{},{},{},{},{},{},{:.6g},{:.6g},{},{},,{}\n", csv_number(r.measured.tokens_per_s_per_gpu),
+                        f.tokens_per_s_per_gpu, csv_number(r.error), csv_number(r.measured.mfu), f.mfu, csv_number(r.mfu_error), csv_number(r.measured.peak_memory_bytes),
+                        f.peak_allocated_bytes, f.peak_reserved_bytes, csv_number(r.memory_error), r.measured.outcome, f.outcome, f.step_time_s, f.exposed_comm_s,
                         f.bound, f.retries_per_step, calibration::csv_cell(notes));
   }
   return text;

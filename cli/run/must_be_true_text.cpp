@@ -5,21 +5,20 @@
 
 #include "cli/report/table.hpp"
 #include "cli/run/must_be_true.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json crossing_json(const Crossing& c) {
-  Json json = {{"reached", c.reached}, {"factor", c.factor}, {"mfu", c.at.mfu}, {"step_time_s", c.at.step_time_s}};
+OrderedJson crossing_json(const Crossing& c) {
+  OrderedJson json = {{"reached", c.reached}, {"factor", c.factor}, {"mfu", c.at.mfu}, {"step_time_s", c.at.step_time_s}};
   if (c.reached) json["every_larger"] = c.every_larger;
   else json["why"] = c.at.bound_reason;
   return json;
 }
 
-Json batch_json(const BatchAnswer& b) {
-  Json json = {{"micro_batch", b.micro_batch}, {"next_missing_bytes", b.missing_bytes}};
+OrderedJson batch_json(const BatchAnswer& b) {
+  OrderedJson json = {{"micro_batch", b.micro_batch}, {"next_missing_bytes", b.missing_bytes}};
   if (b.micro_batch == 0) return json;
   json["step_time_s"] = b.report.step_time_s;
   json["tokens_per_s_per_gpu"] = b.report.tokens_per_s_per_gpu;
@@ -29,8 +28,8 @@ Json batch_json(const BatchAnswer& b) {
   return json;
 }
 
-Json target_json(const Answers& a) {
-  Json json = {{"mfu", a.asked.target_mfu}, {"mfu_now", a.mfu_now}, {"met", !a.target_batch}, {"changes", Json::array()}};
+OrderedJson target_json(const Answers& a) {
+  OrderedJson json = {{"mfu", a.asked.target_mfu}, {"mfu_now", a.mfu_now}, {"met", !a.target_batch}, {"changes", OrderedJson::array()}};
   for (const TargetAnswer& answer : a.target) {
     json["changes"].push_back({{"lever", answer.lever}});
     json["changes"].back().update(crossing_json(answer.crossing));
@@ -91,8 +90,8 @@ std::string target_text(const Answers& a) {
 
 }  // namespace
 
-Json to_json(const Answers& a) {
-  Json json = {{"exposed_below", a.asked.exposed_below}, {"hidden", Json::array()}, {"largest_micro_batch", batch_json(a.largest)}};
+OrderedJson to_json(const Answers& a) {
+  OrderedJson json = {{"exposed_below", a.asked.exposed_below}, {"hidden", OrderedJson::array()}, {"largest_micro_batch", batch_json(a.largest)}};
   for (const HiddenAnswer& h : a.hidden) {
     json["hidden"].push_back({{"communication", h.what}, {"lever", h.lever}, {"exposed_share_now", h.share_now}, {"exposed_share", h.share_then}});
     json["hidden"].back().update(crossing_json(h.crossing));

@@ -12,11 +12,10 @@
 #include "cli/report/table.hpp"
 #include "hw_models/input_error.hpp"
 #include "hw_models/memory_class_names.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Kernels that are one row; copies to and from the host are none of the device's kernels.
 std::string class_of(const hw::KernelShape& shape) {
@@ -67,8 +66,8 @@ RooflineBatch roofline_with(scenarios::Scenario scenario, std::int64_t micro_bat
   return batch;
 }
 
-Json roofline_json(const std::vector<RooflineRow>& rows) {
-  Json json = Json::array();
+OrderedJson roofline_json(const std::vector<RooflineRow>& rows) {
+  OrderedJson json = OrderedJson::array();
   for (const RooflineRow& r : rows)
     json.push_back({{"kernels", r.kernels},
                     {"count", r.count},
@@ -112,8 +111,8 @@ Roofline roofline(const scenarios::Scenario& scenario) {
   return result;
 }
 
-Json to_json(const Roofline& roofline) {
-  Json json = {{"kernels", roofline_json(roofline.rows)}, {"micro_batches", Json::array()}};
+OrderedJson to_json(const Roofline& roofline) {
+  OrderedJson json = {{"kernels", roofline_json(roofline.rows)}, {"micro_batches", OrderedJson::array()}};
   for (const RooflineBatch& batch : roofline.batches)
     json["micro_batches"].push_back({{"micro_batch", batch.micro_batch}, {"kernels", roofline_json(batch.rows)}});
   return json;

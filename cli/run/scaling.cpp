@@ -9,11 +9,10 @@
 #include "cli/report/table.hpp"
 #include "cli/validate/parallel.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A sharding that these nodes can't have concerns this row alone.
 ScalingRow scaled_to(const scenarios::ScenarioTemplate& scenario, std::int64_t nodes) {
@@ -55,11 +54,11 @@ std::vector<ScalingRow> scaling(const scenarios::ScenarioTemplate& scenario, con
   return rows;
 }
 
-Json to_json(const std::vector<ScalingRow>& rows) {
-  Json json = Json::array();
+OrderedJson to_json(const std::vector<ScalingRow>& rows) {
+  OrderedJson json = OrderedJson::array();
   for (const ScalingRow& r : rows) {
     const bool ok = r.outcome == "ok";
-    const auto known = [](bool is, const Json& value) { return is ? value : Json(nullptr); };
+    const auto known = [](bool is, const OrderedJson& value) { return is ? value : OrderedJson(nullptr); };
     json.push_back({{"nodes", r.nodes},
                     {"gpus", known(r.gpus > 0, r.gpus)},
                     {"outcome", r.outcome},

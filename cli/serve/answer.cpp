@@ -6,17 +6,16 @@
 #include "cli/out_of_memory.hpp"
 #include "cli/page/run_page.hpp"
 #include "cli/predict_last_step.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// As `run --json` has them.
-Json figures_of(const Report& r) {
-  if (r.outcome != "ok") return Json::object();
-  Json json = {{"step_time_s", r.step_time_s}, {"tokens_per_s_per_gpu", r.tokens_per_s_per_gpu}};
-  json["mfu"] = r.has_peak ? Json(r.mfu) : Json(nullptr);
+OrderedJson figures_of(const Report& r) {
+  if (r.outcome != "ok") return OrderedJson::object();
+  OrderedJson json = {{"step_time_s", r.step_time_s}, {"tokens_per_s_per_gpu", r.tokens_per_s_per_gpu}};
+  json["mfu"] = r.has_peak ? OrderedJson(r.mfu) : OrderedJson(nullptr);
   json["peak_reserved_bytes"] = r.peak_reserved_bytes;
   return json;
 }
@@ -31,13 +30,13 @@ std::string shell_word(const std::string& text) {
   return word + "'";
 }
 
-Json answer(const Served& served, const ForecastRequest& request) {
+OrderedJson answer(const Served& served, const ForecastRequest& request) {
   const Settled settled = served.scenario.settle(request.settings);
   auto controls = std::async(std::launch::async, [&] { return served.scenario.controls(settled, request.settings); });  // beside the forecast
   Prediction prediction = predict_last_step(settled.scenario, served.warnings);
   Report& report = prediction.report;
   if (request.remedies && report.outcome == "out_of_memory") report.out_of_memory.remedies = remedies(prediction.scenario);
-  Json json = to_json(live_page(prediction));
+  OrderedJson json = to_json(live_page(prediction));
   json["schema"] = kServeSchema;
   json["outcome"] = report.outcome;
   json["figures"] = figures_of(report);

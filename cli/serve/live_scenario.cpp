@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "hw_models/input_error.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using scenarios::Scenario, scenarios::ScenarioTemplate;
 
 bool leads(const Setting& setting) { return find_control(setting.pointer)->leads; }
@@ -82,16 +82,18 @@ std::vector<Setting> rebuilt(const ScenarioTemplate& base, const std::vector<Set
 
 const char* kind_name(ControlKind kind) { return kind == ControlKind::slider ? "slider" : kind == ControlKind::choice ? "choice" : "switch"; }
 
-bool needed(const ControlNeed& need, const Json& resolved) { return !need.pointer || resolved.at(Json::json_pointer(need.pointer)) == need.value; }
+bool needed(const ControlNeed& need, const OrderedJson& resolved) {
+  return !need.pointer || resolved.at(OrderedJson::json_pointer(need.pointer)) == need.value;
+}
 
 /// The control's values, and the scenario's own if that is another one: numbers in order.
-std::vector<Json> options_of(const Control& control, const Json& base, const Json& now) {
-  std::vector<Json> options;
+std::vector<OrderedJson> options_of(const Control& control, const OrderedJson& base, const OrderedJson& now) {
+  std::vector<OrderedJson> options;
   for (const nlohmann::json& option : control.options) options.push_back(option);
-  for (const Json& value : {base, now}) {
+  for (const OrderedJson& value : {base, now}) {
     if (std::find(options.begin(), options.end(), value) != options.end()) continue;
     const auto after =
-        std::find_if(options.begin(), options.end(), [&](const Json& option) { return option.is_number() && value.is_number() && option > value; });
+        std::find_if(options.begin(), options.end(), [&](const OrderedJson& option) { return option.is_number() && value.is_number() && option > value; });
     options.insert(after, value);
   }
   return options;
@@ -116,16 +118,16 @@ Settled LiveScenario::settle(const std::vector<Setting>& all) const {
   }
 }
 
-Json LiveScenario::controls(const Settled& settled, const std::vector<Setting>& settings) const {
-  const Json now = scenarios::to_json(settled.scenario);
-  Json list = Json::array();
+OrderedJson LiveScenario::controls(const Settled& settled, const std::vector<Setting>& settings) const {
+  const OrderedJson now = scenarios::to_json(settled.scenario);
+  OrderedJson list = OrderedJson::array();
   for (const Control& control : cli::controls()) {
-    const Json::json_pointer pointer(control.pointer);
-    const Json &value = now.at(pointer), &base = resolved_.at(pointer);
-    Json json = {{"pointer", control.pointer},      {"label", control.label}, {"group", control.group},
-                 {"kind", kind_name(control.kind)}, {"value", value},         {"base", base}};
-    for (const Json& option : options_of(control, base, value)) {
-      Json entry = {{"value", option}};
+    const OrderedJson::json_pointer pointer(control.pointer);
+    const OrderedJson &value = now.at(pointer), &base = resolved_.at(pointer);
+    OrderedJson json = {{"pointer", control.pointer},      {"label", control.label}, {"group", control.group},
+                        {"kind", kind_name(control.kind)}, {"value", value},         {"base", base}};
+    for (const OrderedJson& option : options_of(control, base, value)) {
+      OrderedJson entry = {{"value", option}};
       if (const auto why = option == value ? std::nullopt : why_not(control, option, now, settled, settings)) entry["refused"] = *why;
       json["options"].push_back(std::move(entry));
     }
@@ -135,7 +137,7 @@ Json LiveScenario::controls(const Settled& settled, const std::vector<Setting>& 
 }
 
 /// Settings that were taken back are gone: an option is tried on what holds. A leading one may also take others back.
-std::optional<std::string> LiveScenario::why_not(const Control& control, const Json& option, const Json& now, const Settled& settled,
+std::optional<std::string> LiveScenario::why_not(const Control& control, const OrderedJson& option, const OrderedJson& now, const Settled& settled,
                                                  const std::vector<Setting>& settings) const {
   if (!needed(control.need, now)) return control.need.reason;
   std::vector<std::string> sets = settled.sets;

@@ -8,13 +8,12 @@
 
 #include "cli/page/template.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string as_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string as_line(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
 /// Four numbers with dots, or an address of IPv6 in brackets: what can't be a name.
 bool is_address(std::string_view host) {
@@ -62,7 +61,7 @@ HttpAnswer Routes::operator()(const HttpRequest& request, std::uint16_t port) co
   if (request.method != "GET" && !(api && request.method == "POST")) return http_error(405, page ? "/ can be got" : "/api/forecast can be got and posted to");
   const HttpAnswer forecast_now = forecast(request);
   if (api || forecast_now.status != 200) return forecast_now;
-  return {200, "text/html; charset=utf-8", filled(kServeTemplate, Json::parse(forecast_now.body))};
+  return {200, "text/html; charset=utf-8", filled(kServeTemplate, OrderedJson::parse(forecast_now.body))};
 }
 
 }  // namespace stepcast::cli

@@ -7,13 +7,12 @@
 
 #include "cli/validate/parallel.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "hw_models/profiles.hpp"
 #include "hw_models/text_file.hpp"
 
 namespace stepcast::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxProfileBytes = std::size_t{4} << 20;
 
@@ -25,15 +24,15 @@ std::uint64_t fnv1a(const std::string& text) {
 }
 
 /// A resolved scenario without what no forecast depends on.
-Json stripped(const scenarios::Scenario& scenario) {
-  Json json = scenarios::to_json(scenario);
+OrderedJson stripped(const scenarios::Scenario& scenario) {
+  OrderedJson json = scenarios::to_json(scenario);
   json.erase("name");
   json.erase("why");
   json["model"].erase("name");
   return json;
 }
 
-std::uint64_t key_of(const scenarios::Scenario& scenario, const Json& json) {
+std::uint64_t key_of(const scenarios::Scenario& scenario, const OrderedJson& json) {
   std::string text = json.dump();
   for (const std::string& profile : {scenario.cluster.node, scenario.cluster.gpu}) {
     if (hw::is_profile_file(profile)) text += read_text_file(profile, kMaxProfileBytes);
@@ -42,7 +41,7 @@ std::uint64_t key_of(const scenarios::Scenario& scenario, const Json& json) {
 }
 
 /// What a program does not depend on is left out; that the rest is alike makes equal programs likely, and only that is asked of it.
-std::uint64_t group_of(Json json, const scenarios::Scenario& scenario) {
+std::uint64_t group_of(OrderedJson json, const scenarios::Scenario& scenario) {
   for (const char* section : {"allocator", "host", "run", "cluster", "fixed_costs"}) json.erase(section);
   return fnv1a(json.dump() + std::to_string(scenario.cluster.nodes) + "x" + std::to_string(scenario.cluster.gpus_per_node));
 }
@@ -56,7 +55,7 @@ struct Read {
 Read read_point(const scenarios::ScenarioTemplate& scenario, const planner::Grid& grid, std::size_t i) {
   try {
     const scenarios::Scenario resolved = scenario.with(grid.sets(i));
-    const Json json = stripped(resolved);
+    const OrderedJson json = stripped(resolved);
     return {key_of(resolved, json), group_of(json, resolved), ""};
   } catch (const InputError& error) { return {0, 0, error.what()}; }
 }

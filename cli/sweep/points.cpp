@@ -7,53 +7,52 @@
 #include "cli/predict.hpp"
 #include "cli/without_limit.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-double number(const Json& report, const char* key) {
+double number_in(const OrderedJson& report, const char* key) {
   const auto found = report.find(key);
   return found != report.end() && found->is_number() ? found->get<double>() : 0;
 }
 
-std::string text(const Json& report, const char* key) {
+std::string text_in(const OrderedJson& report, const char* key) {
   const auto found = report.find(key);
   return found != report.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 }  // namespace
 
-Json point_of(const scenarios::Scenario& scenario, const program::Program& program) {
+OrderedJson point_of(const scenarios::Scenario& scenario, const program::Program& program) {
   const Report report = forecast(scenario, program);
-  Json point = Json::object();
+  OrderedJson point = OrderedJson::object();
   if (report.outcome == "out_of_memory") point["missing_bytes"] = missing_bytes(scenario, program, report);
   point["report"] = to_json(report);
   return point;
 }
 
-Json refused_point(const std::string& why) { return {{"report", {{"outcome", "refused"}, {"reason", why}}}}; }
+OrderedJson refused_point(const std::string& why) { return {{"report", {{"outcome", "refused"}, {"reason", why}}}}; }
 
-PointRow row_of(const Json& point, const std::string& place) {
+PointRow row_of(const OrderedJson& point, const std::string& place) {
   const auto found = point.find("report");
-  if (found == point.end() || !found->is_object() || text(*found, "outcome").empty()) throw InputError(place, "/report", "is not the report of a point");
-  const Json& report = *found;
+  if (found == point.end() || !found->is_object() || text_in(*found, "outcome").empty()) throw InputError(place, "/report", "is not the report of a point");
+  const OrderedJson& report = *found;
   const auto whole = [](double value) { return static_cast<std::int64_t>(std::clamp(value, -1e18, 1e18)); };
   PointRow row;
-  row.outcome = text(report, "outcome");
-  row.bound = text(report, "bound");
-  row.refusal = text(report, "reason");
-  row.step_time_s = number(report, "step_time_s");
-  row.tokens_per_s_per_gpu = number(report, "tokens_per_s_per_gpu");
+  row.outcome = text_in(report, "outcome");
+  row.bound = text_in(report, "bound");
+  row.refusal = text_in(report, "reason");
+  row.step_time_s = number_in(report, "step_time_s");
+  row.tokens_per_s_per_gpu = number_in(report, "tokens_per_s_per_gpu");
   row.has_mfu = report.contains("mfu") && report["mfu"].is_number();
-  row.mfu = number(report, "mfu");
-  row.hfu = number(report, "hfu");
-  row.exposed_comm_s = number(report, "exposed_comm_s");
-  row.peak_reserved_bytes = whole(number(report, "peak_reserved_bytes"));
+  row.mfu = number_in(report, "mfu");
+  row.hfu = number_in(report, "hfu");
+  row.exposed_comm_s = number_in(report, "exposed_comm_s");
+  row.peak_reserved_bytes = whole(number_in(report, "peak_reserved_bytes"));
   row.has_headroom = report.contains("memory_headroom_bytes") && report["memory_headroom_bytes"].is_number() && row.outcome == "ok";
-  row.headroom_bytes = whole(number(report, "memory_headroom_bytes"));
-  row.missing_bytes = whole(number(point, "missing_bytes"));
+  row.headroom_bytes = whole(number_in(report, "memory_headroom_bytes"));
+  row.missing_bytes = whole(number_in(point, "missing_bytes"));
   return row;
 }
 

@@ -13,7 +13,7 @@ namespace {
 using program::Framework, program::RecomputeMode, program::Sharding;
 
 const char* python(bool value) { return value ? "True" : "False"; }
-const char* plain(bool value) { return value ? "true" : "false"; }
+const char* flag_text(bool value) { return value ? "true" : "false"; }
 
 const char* torch_type(hw::Dtype type) { return type == hw::Dtype::fp32 ? "torch.float32" : type == hw::Dtype::fp16 ? "torch.float16" : "torch.bfloat16"; }
 
@@ -172,12 +172,12 @@ std::string accelerate(const scenarios::Scenario& s) {
                       scenarios::ranks(s));
   const bool second = s.policy.framework == Framework::fsdp2;
   text += fmt::format("  fsdp_version: {}\n", second ? 2 : 1);
-  if (second) text += fmt::format("  fsdp_reshard_after_forward: {}\n", reshard_text(t, plain));
+  if (second) text += fmt::format("  fsdp_reshard_after_forward: {}\n", reshard_text(t, flag_text));
   else
     text += fmt::format("  fsdp_sharding_strategy: {}\n  fsdp_backward_prefetch: {}\n  fsdp_forward_prefetch: {}\n  fsdp_use_orig_params: {}\n", t.strategy,
-                        t.backward == "NONE" ? "NO_PREFETCH" : t.backward, plain(t.forward), plain(s.policy.use_orig_params));
+                        t.backward == "NONE" ? "NO_PREFETCH" : t.backward, flag_text(t.forward), flag_text(s.policy.use_orig_params));
   text += fmt::format("  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_activation_checkpointing: {}\n  fsdp_offload_params: false\n",
-                      plain(s.recompute.mode == RecomputeMode::full));
+                      flag_text(s.recompute.mode == RecomputeMode::full));
   if (second && t.hybrid)
     text += fmt::format("parallelism_config:\n  parallelism_config_dp_replicate_size: {}\n  parallelism_config_dp_shard_size: {}\n",
                         scenarios::ranks(s) / s.cluster.gpus_per_node, s.cluster.gpus_per_node);
@@ -201,7 +201,7 @@ std::string torchtitan(const scenarios::Scenario& s) {
   if (r.mode == RecomputeMode::every_k) text += fmt::format("mode = \"selective\"\nselective_ac_option = \"{}\"\n", r.every);
   else if (r.mode == RecomputeMode::per_op) text += "mode = \"selective\"\nselective_ac_option = \"op\"\n";
   else text += fmt::format("mode = \"{}\"\n", r.mode == RecomputeMode::full ? "full" : "none");
-  text += fmt::format("[compile]\nenable = {}\n[optimizer]\nimplementation = \"{}\"\n", plain(s.kernels.set == program::KernelSet::pytorch_compile),
+  text += fmt::format("[compile]\nenable = {}\n[optimizer]\nimplementation = \"{}\"\n", flag_text(s.kernels.set == program::KernelSet::pytorch_compile),
                       spelled(scenarios::kOptimizerImpls, s.optimizer.implementation));
   return text;
 }
@@ -229,8 +229,8 @@ std::string llm_foundry(const scenarios::Scenario& s) {
   text += fmt::format(
       "  sharding_strategy: {}\n  mixed_precision: {}\n  activation_checkpointing: {}\n  activation_checkpointing_reentrant: {}\n  activation_cpu_offload: "
       "false\n",
-      t.strategy, s.precision.reduce == hw::Dtype::fp32 ? "DEFAULT" : "PURE", plain(s.recompute.mode == RecomputeMode::full), plain(s.recompute.reentrant));
-  text += fmt::format("  limit_all_gathers: {}\n  backward_prefetch: {}\n  forward_prefetch: {}\n", plain(t.limiter), t.backward, plain(t.forward));
+      t.strategy, s.precision.reduce == hw::Dtype::fp32 ? "DEFAULT" : "PURE", flag_text(s.recompute.mode == RecomputeMode::full), flag_text(s.recompute.reentrant));
+  text += fmt::format("  limit_all_gathers: {}\n  backward_prefetch: {}\n  forward_prefetch: {}\n", flag_text(t.limiter), t.backward, flag_text(t.forward));
   if (s.kernels.set == program::KernelSet::pytorch_compile) text += "compile_config: {}\n";
   return text;
 }

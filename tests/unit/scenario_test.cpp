@@ -222,7 +222,7 @@ TEST_CASE("settings of ranks that differ are refused where they would do nothing
   refused({"/run/ranks=explicit", "/cluster/nodes=1", "/run/slow_ranks=[{\"rank\": 1, \"nic_scale\": 2}]"}, "nic_scale has no effect");
   refused({"/run/traced_ranks=2"}, "/run/traced_ranks: has no effect: one folded rank stands for all");
   refused({"/run/ranks=explicit", "/run/traced_ranks=33"}, "is more than the 32 ranks");
-  refused({"/run/ranks=explicit", "/run/traced_ranks=32", "/run/steps=1000", "/run/active=900"}, "9 ranks fit");
+  refused({"/run/ranks=explicit", "/run/traced_ranks=32", "/run/active=900"}, "9 ranks fit");
   CHECK(traced_ranks(with({})) == 1);
   CHECK(traced_ranks(with({"/run/ranks=explicit"})) == 8);
   CHECK(traced_ranks(with({"/run/ranks=explicit", "/cluster/nodes=1", "/cluster/gpus_per_node=4"})) == 4);

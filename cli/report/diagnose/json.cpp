@@ -2,23 +2,23 @@
 #include "cli/report/diagnose/json.hpp"
 
 #include "cli/report/diagnose/memory.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "trace/profile/oddities.hpp"
 
 namespace stepcast::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace profile = trace::profile;
 using profile::microseconds;
 
 template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
+OrderedJson or_null(const std::optional<T>& value) {
+  return value ? OrderedJson(*value) : OrderedJson();
 }
 
-Json json_of_header(const profile::Header& header) {
-  Json gpus = Json::array();
+OrderedJson json_of_header(const profile::Header& header) {
+  OrderedJson gpus = OrderedJson::array();
   for (const auto& [id, name] : header.gpus) gpus.push_back(name);
   return {{"rank", or_null(header.rank)},
           {"world_size", or_null(header.world_size)},
@@ -27,24 +27,24 @@ Json json_of_header(const profile::Header& header) {
           {"gpus", gpus}};
 }
 
-Json json_of_events(const profile::Profile& p) {
+OrderedJson json_of_events(const profile::Profile& p) {
   return {{"total", p.events},
-          {"phases", Json(p.phases)},
-          {"X_by_category", Json(p.categories)},
-          {"flows", Json(p.flows)},
+          {"phases", OrderedJson(p.phases)},
+          {"X_by_category", OrderedJson(p.categories)},
+          {"flows", OrderedJson(p.flows)},
           {"python_function", p.python_functions},
           {"memory_instants", p.memory.size()},
           {"call_stack_args", p.call_stacks}};
 }
 
-Json json_of_calls(const std::map<std::string, profile::CallTotal>& calls) {
-  Json json = Json::object();
+OrderedJson json_of_calls(const std::map<std::string, profile::CallTotal>& calls) {
+  OrderedJson json = OrderedJson::object();
   for (const auto& [name, call] : calls) json[name] = {{"count", call.count}, {"total_us", microseconds(call.total)}, {"max_us", microseconds(call.max)}};
   return json;
 }
 
-Json json_of(const profile::MemoryTotals& m) {
-  const auto known = [&](std::int64_t value) { return m.has_totals ? Json(value) : Json(); };
+OrderedJson json_of(const profile::MemoryTotals& m) {
+  const auto known = [&](std::int64_t value) { return m.has_totals ? OrderedJson(value) : OrderedJson(); };
   return {{"events", m.events},
           {"allocs", m.allocs},
           {"frees", m.frees},
@@ -62,8 +62,8 @@ Json json_of(const profile::MemoryTotals& m) {
           {"addr", m.with_address}};
 }
 
-Json json_of_steps(const std::vector<profile::Step>& steps) {
-  Json json = Json::array();
+OrderedJson json_of_steps(const std::vector<profile::Step>& steps) {
+  OrderedJson json = OrderedJson::array();
   for (const profile::Step& step : steps) {
     json.push_back({{"name", step.name}, {"duration_us", microseconds(step.time.end - step.time.begin)}, {"start_us", microseconds(step.time.begin)}});
   }
@@ -76,8 +76,8 @@ double percent(profile::Time part, profile::Time whole) {
 
 }  // namespace
 
-Json json_of(const profile::HostMetrics& host) {
-  Json memory = Json::object();
+OrderedJson json_of(const profile::HostMetrics& host) {
+  OrderedJson memory = OrderedJson::object();
   for (const auto& [device, totals] : host.memory) memory[device] = json_of(totals);
   return {
       {"host_calls", json_of_calls(host.calls)},
@@ -86,8 +86,8 @@ Json json_of(const profile::HostMetrics& host) {
       {"memory", memory}};
 }
 
-Json json_of(const profile::HtaMetrics& hta) {
-  Json sums = Json::object(), idle = Json::object();
+OrderedJson json_of(const profile::HtaMetrics& hta) {
+  OrderedJson sums = OrderedJson::object(), idle = OrderedJson::object();
   for (const auto& [type, sum] : hta.sum_by_type) sums[type] = microseconds(sum);
   for (const auto& [stream, parts] : hta.idle_by_stream) {
     idle[std::to_string(stream)] = {
@@ -114,18 +114,18 @@ Json json_of(const profile::HtaMetrics& hta) {
             {"max_delay_us", microseconds(hta.launches.max_delay)}}}};
 }
 
-Json json_of(const profile::RankDiagnosis& rank) {
+OrderedJson json_of(const profile::RankDiagnosis& rank) {
   const profile::Profile& p = rank.profile;
-  Json json = {{"file", p.label}, {"rank", or_null(p.header.rank)}, {"steps", json_of_steps(rank.steps)}, {"devices", Json::object()}};
+  OrderedJson json = {{"file", p.label}, {"rank", or_null(p.header.rank)}, {"steps", json_of_steps(rank.steps)}, {"devices", OrderedJson::object()}};
   for (const profile::DeviceMetrics& device : rank.devices) json["devices"][p.devices[device.device]] = json_of(device, p);
-  json["oddities"] = Json(p.oddities);
-  json["oddity_severities"] = Json::object();
+  json["oddities"] = OrderedJson(p.oddities);
+  json["oddity_severities"] = OrderedJson::object();
   for (const auto& [name, count] : p.oddities) json["oddity_severities"][name] = profile::name(profile::severity_of(name));
   json["header"] = json_of_header(p.header);
   json["events"] = json_of_events(p);
   json.update(json_of(rank.host));
   json["memory_timeline"] = memory_json(rank);
-  json["hta_definition"] = rank.hta ? json_of(*rank.hta) : Json();
+  json["hta_definition"] = rank.hta ? json_of(*rank.hta) : OrderedJson();
   return json;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "hw_models/text_file.hpp"
 #include "trace/profile/memory_timeline.hpp"
 
@@ -14,15 +15,13 @@ namespace stepcast::cli {
 namespace {
 
 namespace profile = trace::profile;
-using Json = nlohmann::ordered_json;
-
 constexpr const char* kGpu = "1:";  // the profiler's device type of CUDA and ROCm
 constexpr std::size_t kStepsShown = 5;
 
 std::string bytes_of(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
 
-Json json_of(const profile::MemoryTimeline& m) {
-  Json steps = Json::array(), curve = Json::array();
+OrderedJson json_of(const profile::MemoryTimeline& m) {
+  OrderedJson steps = OrderedJson::array(), curve = OrderedJson::array();
   for (const profile::MemoryOfStep& step : m.steps) {
     steps.push_back({{"step", step.step},
                      {"peak_allocated_bytes", step.peak_allocated},
@@ -61,8 +60,8 @@ std::string text_of(const profile::MemoryTimeline& m, const std::string& device)
 
 }  // namespace
 
-Json memory_json(const profile::RankDiagnosis& rank) {
-  Json json = Json::object();
+OrderedJson memory_json(const profile::RankDiagnosis& rank) {
+  OrderedJson json = OrderedJson::object();
   for (const auto& [device, timeline] : profile::memory_timelines(rank.profile, rank.steps)) json[device] = json_of(timeline);
   return json;
 }

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace profile = trace::profile;
 using profile::microseconds;
 
@@ -27,15 +27,15 @@ double recomputation_share(const profile::PassTotals& passes) {
   return profile::ratio(passes[static_cast<std::size_t>(profile::Pass::recomputation)].compute, all_compute(passes));
 }
 
-Json json_of(const profile::PassTotals& passes) {
-  Json json = Json::object();
+OrderedJson json_of(const profile::PassTotals& passes) {
+  OrderedJson json = OrderedJson::object();
   for (std::size_t i = 0; i < profile::kPasses; ++i) {
     if (passes[i].kernels > 0) json[name(static_cast<profile::Pass>(i))] = {{"kernels", passes[i].kernels}, {"compute_us", microseconds(passes[i].compute)}};
   }
   return json;
 }
 
-Json json_of(const profile::StepsOnDevice& steps) {
+OrderedJson json_of(const profile::StepsOnDevice& steps) {
   if (steps.steps == 0) return {};
   const auto mean = [&](profile::Time time) { return microseconds(time) / static_cast<double>(steps.steps); };
   const profile::DeviceTimes& t = steps.times;

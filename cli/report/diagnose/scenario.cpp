@@ -6,16 +6,16 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report/table.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "hw_models/text_file.hpp"
 
 namespace stepcast::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr std::size_t kValueWidth = 28;
 
-std::string value_text(const Json& value) {
+std::string value_text(const OrderedJson& value) {
   return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.is_object() ? "{...}" : value.dump();
 }
 
@@ -24,29 +24,29 @@ std::string setting_for(const InferredKey& key) {
   return fmt::format("--set {}={}", key.pointer, key.certainty == Certainty::missing ? "VALUE" : value_text(key.value));
 }
 
-Json keys_of(const ScenarioDraft& draft) {
-  Json keys = Json::array();
+OrderedJson keys_of(const ScenarioDraft& draft) {
+  OrderedJson keys = OrderedJson::array();
   for (const InferredKey& key : draft.keys()) {
     const bool sure = key.certainty == Certainty::seen || key.certainty == Certainty::given;
     keys.push_back({{"pointer", key.pointer},
                     {"value", key.value},
                     {"certainty", name(key.certainty)},
                     {"because", key.because},
-                    {"set", sure || !key.settable ? Json() : Json(setting_for(key))}});
+                    {"set", sure || !key.settable ? OrderedJson() : OrderedJson(setting_for(key))}});
   }
   return keys;
 }
 
 }  // namespace
 
-Json json_of(const TraceScenario& scenario) {
+OrderedJson json_of(const TraceScenario& scenario) {
   return {{"complete", scenario.scenario.has_value()},
-          {"problem", scenario.problem.empty() ? Json() : Json(scenario.problem)},
+          {"problem", scenario.problem.empty() ? OrderedJson() : OrderedJson(scenario.problem)},
           {"keys", keys_of(scenario.draft)},
           {"document", scenario.document}};
 }
 
-Json json_of(const std::optional<Utilisation>& u) {
+OrderedJson json_of(const std::optional<Utilisation>& u) {
   if (!u) return {};
   return {{"step_time_s", u->step_s},
           {"tokens_per_s_per_gpu", u->tokens_per_s_per_gpu},
@@ -56,13 +56,13 @@ Json json_of(const std::optional<Utilisation>& u) {
           {"mfu", u->mfu()}};
 }
 
-Json json_of(const SideBySide& compared) {
-  Json times = Json::array();
+OrderedJson json_of(const SideBySide& compared) {
+  OrderedJson times = OrderedJson::array();
   for (const ComparedTime& t : compared.times) times.push_back({{"name", t.name}, {"traced_us", t.traced_us}, {"predicted_us", t.predicted_us}});
   return {{"outcome", compared.outcome}, {"per_step", times}};
 }
 
-Json keys_document(const TraceScenario& scenario, const std::string& file) {
+OrderedJson keys_document(const TraceScenario& scenario, const std::string& file) {
   return {{"schema", "stepcast.inferred/1"}, {"scenario", file}, {"keys", keys_of(scenario.draft)}};
 }
 
