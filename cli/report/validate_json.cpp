@@ -116,9 +116,9 @@ std::string to_csv(const Judgement& judgement) {
       continue;
     }
     text += fmt::format("{},{:.6g},{},{},{:.4f},{},{},{},{},{},{},{},{:.6g},{:.6g},{},{},,{}\n", csv_number(r.measured.tokens_per_s_per_gpu),
-                        f.tokens_per_s_per_gpu, csv_number(r.error), csv_number(r.measured.mfu), f.mfu, csv_number(r.mfu_error), csv_number(r.measured.peak_memory_bytes),
-                        f.peak_allocated_bytes, f.peak_reserved_bytes, csv_number(r.memory_error), r.measured.outcome, f.outcome, f.step_time_s, f.exposed_comm_s,
-                        f.bound, f.retries_per_step, calibration::csv_cell(notes));
+                        f.tokens_per_s_per_gpu, csv_number(r.error), csv_number(r.measured.mfu), f.mfu, csv_number(r.mfu_error),
+                        csv_number(r.measured.peak_memory_bytes), f.peak_allocated_bytes, f.peak_reserved_bytes, csv_number(r.memory_error), r.measured.outcome,
+                        f.outcome, f.step_time_s, f.exposed_comm_s, f.bound, f.retries_per_step, calibration::csv_cell(notes));
   }
   return text;
 }

@@ -229,7 +229,8 @@ std::string llm_foundry(const scenarios::Scenario& s) {
   text += fmt::format(
       "  sharding_strategy: {}\n  mixed_precision: {}\n  activation_checkpointing: {}\n  activation_checkpointing_reentrant: {}\n  activation_cpu_offload: "
       "false\n",
-      t.strategy, s.precision.reduce == hw::Dtype::fp32 ? "DEFAULT" : "PURE", flag_text(s.recompute.mode == RecomputeMode::full), flag_text(s.recompute.reentrant));
+      t.strategy, s.precision.reduce == hw::Dtype::fp32 ? "DEFAULT" : "PURE", flag_text(s.recompute.mode == RecomputeMode::full),
+      flag_text(s.recompute.reentrant));
   text += fmt::format("  limit_all_gathers: {}\n  backward_prefetch: {}\n  forward_prefetch: {}\n", flag_text(t.limiter), t.backward, flag_text(t.forward));
   if (s.kernels.set == program::KernelSet::pytorch_compile) text += "compile_config: {}\n";
   return text;
