@@ -30,7 +30,7 @@ struct RunOptions {
   OutputChoice output;
   std::int64_t seeds = 1, interval = 0;
   bool explain = false, roofline = false, must_be_true = false;
-  double tokens = 0, gpu_hour_price = 0;
+  double tokens = 0, gpu_hour_price = 0, gpu_watts = 0;
   std::optional<double> exposed_below, target_mfu;
   std::vector<std::int64_t> scaling;  // numbers of nodes
 };
@@ -86,9 +86,11 @@ std::optional<Answers> answers_of(const RunOptions& options, const Prediction& p
 Extras extras_of(const RunOptions& options, const scenarios::ScenarioTemplate& scenario, const Prediction& prediction) {
   Extras extras;
   if (options.explain) extras.explanation = explain(prediction);
-  if (options.gpu_hour_price > 0 && options.tokens <= 0)
-    throw InputError("command line", "", "--gpu-hour-price needs --train-tokens", "how many tokens are trained on");
-  if (options.tokens > 0 && prediction.report.outcome == "ok") extras.cost = cost_of(prediction.report, options.tokens, options.gpu_hour_price);
+  if ((options.gpu_hour_price > 0 || options.gpu_watts > 0) && options.tokens <= 0)
+    throw InputError("command line", "", fmt::format("{} needs --train-tokens", options.gpu_hour_price > 0 ? "--gpu-hour-price" : "--gpu-watts"),
+                     "how many tokens are trained on");
+  if (options.tokens > 0 && prediction.report.outcome == "ok")
+    extras.cost = cost_of(prediction.report, options.tokens, options.gpu_hour_price, options.gpu_watts);
   if (options.roofline) extras.roofline = roofline(prediction.scenario);
   extras.scaling = scaling(scenario, options.scaling, all_threads());
   extras.answers = answers_of(options, prediction);
@@ -148,6 +150,9 @@ void add_losses_and_cost(CLI::App& command, RunOptions& options) {
   command.add_option("--gpu-hour-price", options.gpu_hour_price, "With --train-tokens: what it costs at this price per GPU-hour")
       ->type_name("PRICE")
       ->check(CLI::Range(1e-6, 1e6));
+  command.add_option("--gpu-watts", options.gpu_watts, "With --train-tokens: energy at this mean power of a GPU with its share of the node")
+      ->type_name("W")
+      ->check(CLI::Range(1.0, 1e5));
 }
 
 void add_questions(CLI::App& command, RunOptions& options) {

@@ -63,8 +63,9 @@ TEST_CASE("cost by hand: 1e12 tokens at 1,000 tokens/s on each of 100 GPUs") {
   cli::Report report;
   report.tokens_per_s_per_gpu = 1000;
   report.ranks = 100;
-  const cli::Cost cost = cli::cost_of(report, 1e12, 2);
+  const cli::Cost cost = cli::cost_of(report, 1e12, 2, 400);
   CHECK(cost.days == doctest::Approx(1e7 / 86400));
   CHECK(cost.gpu_hours == doctest::Approx(1e9 / 3600));
   CHECK(cost.price == doctest::Approx(2e9 / 3600));
+  CHECK(cost.kilowatt_hours == doctest::Approx(0.4e9 / 3600));
 }
