@@ -8,8 +8,9 @@ namespace {
 
 /// Of 4 x dim two thirds, times the multiplier, up to whole multiples.
 std::int64_t llama_ffn(std::int64_t dim, double multiplier, std::int64_t multiple_of) {
-  const auto two_thirds = static_cast<std::int64_t>(std::floor(multiplier * static_cast<double>(8 * dim / 3)));
-  return (two_thirds + multiple_of - 1) / multiple_of * multiple_of;
+  const std::int64_t two_thirds = 8 * dim / 3;  // whole, as in Meta's code
+  const auto width = static_cast<std::int64_t>(std::floor(multiplier * static_cast<double>(two_thirds)));
+  return (width + multiple_of - 1) / multiple_of * multiple_of;
 }
 
 }  // namespace
