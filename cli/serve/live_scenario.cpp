@@ -10,7 +10,7 @@
 namespace stepcast::cli {
 namespace {
 
-using scenarios::Scenario, scenarios::ScenarioTemplate;
+using scenarios::ScenarioTemplate;
 
 bool leads(const Setting& setting) { return find_control(setting.pointer)->leads; }
 bool yields(const Setting& setting) { return find_control(setting.pointer)->yields; }

@@ -59,7 +59,7 @@ HttpAnswer Routes::operator()(const HttpRequest& request, std::uint16_t port) co
   const bool page = request.target == "/", api = request.target == "/api/forecast";
   if (!page && !api) return http_error(404, "there are / and /api/forecast");
   if (request.method != "GET" && !(api && request.method == "POST")) return http_error(405, page ? "/ can be got" : "/api/forecast can be got and posted to");
-  const HttpAnswer forecast_now = forecast(request);
+  HttpAnswer forecast_now = forecast(request);
   if (api || forecast_now.status != 200) return forecast_now;
   return {200, "text/html; charset=utf-8", filled(kServeTemplate, OrderedJson::parse(forecast_now.body))};
 }
