@@ -12,7 +12,7 @@ namespace stepcast::calibration {
 namespace {
 
 // How machine and links are built, and line rates: kernels' and collectives' efficiencies stand against them, so that both can't be fitted.
-constexpr std::array<std::string_view, 11> kBuild{"gpus",
+constexpr std::array<std::string_view, 12> kBuild{"gpus",
                                                   "nics",
                                                   "nic_rate",
                                                   "nvlink_rate",
@@ -22,7 +22,8 @@ constexpr std::array<std::string_view, 11> kBuild{"gpus",
                                                   "peer_access",
                                                   "gpus_per_host_bridge",
                                                   "processors",
-                                                  "host_memory_rate"};
+                                                  "host_memory_rate",
+                                                  "host_priced_memory_rate"};
 constexpr std::array<std::string_view, 3> kFacts{"device_memory", "memory_outside_pool", "dram_bandwidth"};
 
 constexpr double kHostClockWidth = 0.7;

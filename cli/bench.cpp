@@ -75,7 +75,7 @@ void add_bench(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"host"}));
   command->add_option("--dtype", options->dtype, "Type of the sweep: fp32, fp64 or bf16")->type_name("TYPE");
   command->add_option("--ranks", options->ranks, "Ranks of the sweep's collectives, one or more")->type_name("N")->check(CLI::Range(2, 64));
-  command->add_option("--seconds", options->seconds, "Longest time for one point")->type_name("SECONDS")->check(CLI::Range(0.01, 600.0));
+  command->add_option("--seconds", options->seconds, "Longest time for one point")->type_name("SECONDS")->check(number_between(0.01, 600.0));
   command->add_option("--out", options->out, "Write the measurement file here instead of to standard output")->type_name("FILE");
   command->add_flag("--force", options->force, "With --out: replace a file that is there");
   command->footer("Examples:\n  stepcast bench --out host.json\n  stepcast bench tiny.json --out tiny-shapes.json\n  stepcast calibrate host.json --help");

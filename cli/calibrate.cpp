@@ -191,7 +191,7 @@ void add_calibrate(CLI::App& app, Action& action) {
   command->add_option("--node", options->node, "Node profile to start from (name, or file ending with .json)")->type_name("BASE");
   command->add_option("--device", options->device, "GPU whose kernel times are taken, where the files name several")->type_name("NAME");
   command->add_option("--hold-out", options->fit.hold_out, "Share of the operations that is not fitted but judged (default 0.2)")
-      ->check(CLI::Range(0.0, 0.9))
+      ->check(number_between(0.0, 0.9))
       ->type_name("SHARE");
   command->add_option("--starts", options->fit.starts, "Fits from different starts (default 5)")->check(CLI::Range(1, 100))->type_name("N");
   command->add_option("--seed", options->fit.seed, "Seed of the draws of held-out rows and starts")->type_name("N");

@@ -1,6 +1,8 @@
 // The options that several subcommands have in common. docs/commands.md; test: tests/golden/cli_test.cpp.
 #include "cli/command.hpp"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <new>
@@ -17,6 +19,15 @@ Exit complain(const char* what, Exit exit) {
 }
 
 }  // namespace
+
+CLI::Validator number_between(double least, double most) {
+  return {[least, most](std::string& text) {
+            double number = 0;
+            if (CLI::detail::lexical_cast(text, number) && number >= least && number <= most) return std::string();
+            return "Value " + text + fmt::format(" is not a number from {:g} to {:g}", least, most);
+          },
+          fmt::format("FLOAT in [{:g} - {:g}]", least, most)};
+}
 
 Exit complain_of(const std::exception_ptr& error) {
   try {

@@ -19,6 +19,9 @@ Exit complain_of(const std::exception_ptr& error);
 /// Set by the chosen subcommand's callback and run by main after parsing.
 using Action = std::function<Exit()>;
 
+/// A number from `least` to `most`; unlike CLI::Range it lets no NaN pass.
+CLI::Validator number_between(double least, double most);
+
 /// --set, --seed: changes to a scenario after it is read.
 struct ScenarioChanges {
   std::vector<std::string> sets;  // "/json/pointer=value"

@@ -146,13 +146,13 @@ void add_uncertainty(CLI::App& command, RunOptions& options) {
 
 void add_losses_and_cost(CLI::App& command, RunOptions& options) {
   command.add_flag("--explain", options.explain, "From the device's peak to the MFU: every loss, summing to the step");
-  command.add_option("--train-tokens", options.tokens, "Time and GPU-hours to train on so many tokens")->type_name("N")->check(CLI::Range(1.0, 1e18));
+  command.add_option("--train-tokens", options.tokens, "Time and GPU-hours to train on so many tokens")->type_name("N")->check(number_between(1.0, 1e18));
   command.add_option("--gpu-hour-price", options.gpu_hour_price, "With --train-tokens: what it costs at this price per GPU-hour")
       ->type_name("PRICE")
-      ->check(CLI::Range(1e-6, 1e6));
+      ->check(number_between(1e-6, 1e6));
   command.add_option("--gpu-watts", options.gpu_watts, "With --train-tokens: energy at this mean power of a GPU with its share of the node")
       ->type_name("W")
-      ->check(CLI::Range(1.0, 1e5));
+      ->check(number_between(1.0, 1e5));
 }
 
 void add_questions(CLI::App& command, RunOptions& options) {
@@ -164,10 +164,10 @@ void add_questions(CLI::App& command, RunOptions& options) {
   command.add_flag("--what-must-be-true", options.must_be_true, "Bandwidths that would hide the communication; the largest micro-batch that fits");
   command.add_option("--exposed-below", options.exposed_below, "With --what-must-be-true: hidden means less than this share of the step (0.01)")
       ->type_name("SHARE")
-      ->check(CLI::Range(0.0001, 1.0));
+      ->check(number_between(0.0001, 1.0));
   command.add_option("--target-mfu", options.target_mfu, "What must be true, and which single change would reach this MFU")
       ->type_name("MFU")
-      ->check(CLI::Range(0.001, 1.0));
+      ->check(number_between(0.001, 1.0));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint16_t kPort = 8642;
 
-struct Options {
+struct ServeOptions {
   ScenarioChoice choice;
   std::string host = "127.0.0.1";
   std::uint16_t port = kPort;
@@ -31,7 +31,7 @@ std::string run_command(const ScenarioChoice& choice) {
   return command;
 }
 
-Exit serve(const Options& options) {
+Exit serve(const ServeOptions& options) {
   require_server();
   if (!has_page())
     throw InputError("serve", "", "this build has no page (Node.js or its packages were not there)", "stepcast run --out DIR writes text and JSON");
@@ -48,7 +48,7 @@ Exit serve(const Options& options) {
 }  // namespace
 
 void add_serve(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();  // shared with the callback, which CLI11 copies
+  auto options = std::make_shared<ServeOptions>();  // shared with the callback, which CLI11 copies
   CLI::App* command = app.add_subcommand("serve", "A page whose sliders and switches change the scenario and show its forecast at once");
   options->choice.add_to(*command);
   command->add_option("--port", options->port, "Port to listen on; 0: any that is free")->type_name("N")->check(CLI::Range(0, 65535))->capture_default_str();

@@ -66,7 +66,7 @@ void add_train(CLI::App& app, Action& action) {
   command->add_flag("--closed-form", options->train.closed_form, "Weights and tokens from the formulas of docs/real_backend.md");
   command->add_option("--deadline", options->train.deadline_s, "Seconds without the end of a kernel after which the job ends")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 1e6));
+      ->check(number_between(0.1, 1e6));
   options->output.add_json(*command);
   options->output.add_folder(*command);
   command->footer(

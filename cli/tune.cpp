@@ -90,7 +90,7 @@ void add_tune(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--tolerance", options->settings.tolerance, "Points are left out that gain less than this share (0)")
       ->type_name("SHARE")
-      ->check(CLI::Range(0.0, 0.5));
+      ->check(number_between(0.0, 0.5));
   command->add_option("--simulations", options->settings.simulations, "About as many simulations at most (no limit)")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 30));

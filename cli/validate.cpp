@@ -158,10 +158,10 @@ void add_validate(CLI::App& app, Action& action) {
               ->check(CLI::Range(1, 1000)));
   of_loop(command->add_option("--seconds", options->loop.seconds, "With --scenarios: longest time for one point of bench in a round (default 0.1)")
               ->type_name("SECONDS")
-              ->check(CLI::Range(0.001, 600.0)));
+              ->check(number_between(0.001, 600.0)));
   of_loop(command->add_option("--deadline", options->loop.deadline_s, "With --scenarios: seconds without the end of a kernel after which a run ends")
               ->type_name("SECONDS")
-              ->check(CLI::Range(0.1, 1e6)));
+              ->check(number_between(0.1, 1e6)));
   of_loop(
       command->add_option("--measurements", options->measurements, "With --scenarios: forecast from this file of bench, and measure none")->type_name("FILE"));
   of_loop(command->add_option("--set", options->sets, "With --scenarios: change all of them")->type_name("/PTR=VALUE")->allow_extra_args(false));

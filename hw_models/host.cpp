@@ -54,13 +54,11 @@ Seconds host_time(const Profile& node, HostWork work) {
   const std::string_view key = host_constant(work);
   if (key.empty()) return {};
   const Seconds price(node.at(key));
-  return shares_processors(work) && price > Seconds{} ? memory_bound_host_time(price, BytesPerSecond(node.at("host_memory_rate"))) : price;
+  if (!shares_processors(work)) return price;
+  return memory_bound_host_time(price, BytesPerSecond(node.at("host_priced_memory_rate")), BytesPerSecond(node.at("host_memory_rate")));
 }
 
-Seconds memory_bound_host_time(Seconds price, BytesPerSecond memory) {
-  constexpr BytesPerSecond kPriced(256e9);  // of the node that the prices are of: two sockets with six channels of DDR4-2666
-  return price * (kPriced / memory);
-}
+Seconds memory_bound_host_time(Seconds price, BytesPerSecond priced, BytesPerSecond memory) { return price * (priced / memory); }
 
 bool shares_processors(HostWork work) { return work == HostWork::cpu_adam || work == HostWork::cpu_adam_by_tensor || work == HostWork::cpu_pass; }
 

@@ -15,8 +15,8 @@ std::string_view host_constant(HostWork work);
 /// One unit of `work`; zero for `none`.
 Seconds host_time(const Profile& node, HostWork work);
 
-/// Work whose `price` is that of a node with 256 GB/s of memory, on a node with `memory` (channels x rate): it does little but read and write. Valid where all cores take part.
-Seconds memory_bound_host_time(Seconds price, BytesPerSecond memory);
+/// Work whose `price` is that of a node with `priced` of memory (channels x rate), on a node with `memory`: it does little but read and write. Valid where all cores take part.
+Seconds memory_bound_host_time(Seconds price, BytesPerSecond priced, BytesPerSecond memory);
 
 /// Work that fills the processors and the memory of a node by itself: its price is that of the whole node, and all ranks of a node do it at the same moment.
 bool shares_processors(HostWork work);

@@ -2,7 +2,6 @@
 #include "program/fsdp2.hpp"
 
 namespace stepcast::program {
-namespace {}  // namespace
 
 void Fsdp2::watch_inner_units() {
   for (Index i = 0; i < wrapped_.units.size(); ++i) {

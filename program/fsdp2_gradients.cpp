@@ -6,7 +6,6 @@
 #include "program/host_copies.hpp"
 
 namespace stepcast::program {
-namespace {}  // namespace
 
 /// Buffers of the gradients of a group's parameters, and those that keep them over micro-batches in the reduction type.
 void Fsdp2::collect_gradients(Index i) {

@@ -5,10 +5,10 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/run/micro_batches.hpp"
 #include "cli/validate/parallel.hpp"
 #include "cli/without_limit.hpp"
 #include "hw_models/input_error.hpp"
-#include "scenarios/limits.hpp"
 
 namespace stepcast::cli {
 namespace {
@@ -40,18 +40,6 @@ std::vector<HiddenAnswer> what_hides(const scenarios::Scenario& scenario, const 
     }
   }
   return answers;
-}
-
-/// What the rules of a scenario allow.
-std::int64_t most_sequences(const scenarios::Scenario& scenario) {
-  const std::int64_t length = scenario.batch.seq_len;
-  return std::min({scenarios::kMaxMicroBatch, scenarios::kMaxTokens / length, scenarios::kMaxScores / (scenario.model.heads * length * length)});
-}
-
-/// The scenario with another micro-batch, the accumulation as it is.
-scenarios::Scenario with_batch(scenarios::Scenario scenario, std::int64_t micro_batch) {
-  scenario.batch.micro_batch = micro_batch;
-  return scenario;
 }
 
 Report forecast_of(const scenarios::Scenario& scenario) { return forecast(scenario, program_of(scenario)); }

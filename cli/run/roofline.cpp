@@ -10,6 +10,7 @@
 
 #include "cli/inputs.hpp"
 #include "cli/report/table.hpp"
+#include "cli/run/micro_batches.hpp"
 #include "hw_models/input_error.hpp"
 #include "hw_models/memory_class_names.hpp"
 #include "hw_models/ordered_json.hpp"
@@ -59,9 +60,8 @@ std::vector<RooflineRow> roofline_rows(const scenarios::Scenario& scenario) {
   return rows;
 }
 
-RooflineBatch roofline_with(scenarios::Scenario scenario, std::int64_t micro_batch) {
-  scenario.batch.micro_batch = micro_batch;
-  RooflineBatch batch{micro_batch, roofline_rows(scenario)};
+RooflineBatch roofline_with(const scenarios::Scenario& scenario, std::int64_t micro_batch) {
+  RooflineBatch batch{micro_batch, roofline_rows(with_batch(scenario, micro_batch))};
   std::erase_if(batch.rows, [](const RooflineRow& row) { return row.flops == 0; });
   return batch;
 }
@@ -107,7 +107,9 @@ Roofline roofline(const scenarios::Scenario& scenario) {
   Roofline result{roofline_rows(scenario), {}};
   const std::int64_t now = scenario.batch.micro_batch;
   if (now % 2 == 0) result.batches.push_back(roofline_with(scenario, now / 2));
-  for (const std::int64_t factor : {1, 2, 4}) result.batches.push_back(roofline_with(scenario, factor * now));
+  for (const std::int64_t factor : {1, 2, 4}) {
+    if (factor * now <= most_sequences(scenario)) result.batches.push_back(roofline_with(scenario, factor * now));
+  }
   return result;
 }
 

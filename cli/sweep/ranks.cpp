@@ -110,7 +110,8 @@ SweepCounts run_sweep_on(Ranks& ranks, const SweepWork& work, SweepStore& store,
   const Keep keep = [&](std::uint64_t key, const std::string& point) {
     store.add(key, point);
     const std::scoped_lock lock(mutex);
-    if (++finished; done) done(finished);
+    ++finished;
+    if (done) done(finished);
   };
   OwnPart own([&] { return simulate(work, part, keep); });
   const std::size_t others = collect(ranks, keep, own);

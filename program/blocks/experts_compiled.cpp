@@ -3,7 +3,6 @@
 #include "program/blocks/experts.hpp"
 
 namespace stepcast::program {
-namespace {}  // namespace
 
 Slot Experts::forward_compiled(Slot x) {
   route_compiled(x);

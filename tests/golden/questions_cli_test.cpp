@@ -32,7 +32,8 @@ TEST_CASE("roofline, scaling and what must be true stand beside the report") {
 
 TEST_CASE("questions that can't be asked are one line and exit code 2") {
   const Place place;
-  for (const char* arguments : {"--exposed-below 0.1", "--target-mfu 2", "--scaling 0", "--scaling x", "--what-must-be-true --exposed-below 0"}) {
+  for (const char* arguments : {"--exposed-below 0.1", "--target-mfu 2", "--target-mfu nan", "--train-tokens nan", "--train-tokens 1e12 --gpu-watts nan",
+                                "--gpu-watts 400", "--scaling 0", "--scaling x", "--what-must-be-true --exposed-below 0"}) {
     const Outcome r = place.run(kRun + arguments);
     CHECK_MESSAGE(r.code == 2, arguments);
     CHECK_MESSAGE(one_line(r.err), arguments);

@@ -172,6 +172,7 @@ TEST_CASE("planted: an allocator that collects garbage in every step costs what 
     const auto rank = diagnosis_of(stepcast::test::forecast("7b-32xa100", kAlone + sets).result.trace);
     const auto& causes = rank.devices.at(0).finer.by_cause;
     const auto calls = causes.find("allocator_call");
+    if (!sets.empty()) CHECK(profile::findings_of(rank).at(0).name == "allocator_thrash");
     return std::pair(milliseconds(rank.devices[0].gaps->total), calls == causes.end() ? 0 : milliseconds(calls->second.total));
   };
   const auto [without, rest] = gaps({});

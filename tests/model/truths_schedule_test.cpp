@@ -231,13 +231,10 @@ TEST_CASE("contention: kernels take longer while a gather runs beside them") {
   CHECK(beside < 1.5 * alone);
 }
 
-TEST_CASE("matrix products: sizes that fill tiles and waves, and aligned ones, are faster") {
-  const double aligned = gemm_rate(4096, 10944, 4096) / gemm_rate(4096, 10922, 4096);  // reports: 46 %
-  CHECK(aligned > 1.4);
-  CHECK(aligned < 1.7);
-  // Reports: 27 % for a model of 14,400 with heads of 180 against one of 13,824 with heads of 128, in pipelines and tensor-parallel. Products alone give little of it; unfused attention
-  // on heads that are no multiple of 8 more.
-  CHECK(gemm_rate(2048, 13824, 13824) > gemm_rate(2048, 14400, 14400));
+namespace {
+
+/// MFU of a model of 13,824 with heads of 128 against one of 14,400 with heads of 180, whose products and unfused attention are of sizes that are no multiple of 8.
+double heads_of_128_gain() {
   const auto mfu = [](int hidden, int heads) {
     return report_of({"/model/preset=mpt-7b", "/model/hidden=" + std::to_string(hidden), "/model/heads=" + std::to_string(heads),
                       "/model/kv_heads=" + std::to_string(heads), "/model/head_dim=" + std::to_string(hidden / heads),
@@ -246,10 +243,22 @@ TEST_CASE("matrix products: sizes that fill tiles and waves, and aligned ones, a
                       "/kernels/attention=unfused", "/kernels/set=megatron", "/optimizer/implementation=fused", "/optimizer/clip_grad_norm=false"})
         .mfu;
   };
-  const double gain = mfu(13824, 108) / mfu(14400, 80);
-  CHECK(gain > 1.01);  // less than reported: docs/behaviours.md, "General statements"
-  CHECK(gain < 1.30);
+  return mfu(13824, 108) / mfu(14400, 80);
 }
+
+}  // namespace
+
+TEST_CASE("matrix products: sizes that fill tiles and waves, and aligned ones, are faster") {
+  const double aligned = gemm_rate(4096, 10944, 4096) / gemm_rate(4096, 10922, 4096);  // reports: 46 %
+  CHECK(aligned > 1.4);
+  CHECK(aligned < 1.7);
+  CHECK(gemm_rate(2048, 13824, 13824) > gemm_rate(2048, 14400, 14400));
+  CHECK(heads_of_128_gain() > 1.01);
+  CHECK(heads_of_128_gain() < 1.30);
+}
+
+// Reports: 27 %, in pipelines and tensor-parallel, which is not modelled. Products alone give little of it: docs/behaviours.md, "General statements".
+TEST_CASE("heads of 128 instead of 180 gain more than 5 %: not reached" * doctest::should_fail()) { CHECK(heads_of_128_gain() > 1.05); }
 
 TEST_CASE("metrics: MFU counts all parameters, not a shard's, over the dense peak, and HFU stands beside it") {
   const auto r = report_of({"/recompute/mode=full"});

@@ -58,7 +58,8 @@ TEST_CASE("another micro-batch is what its own scenario says; weights are read o
   const auto intensity = [&](std::size_t i) { return row(roofline.batches[i].rows, "products, bf16").intensity(); };
   CHECK(intensity(0) < intensity(1));
   CHECK(intensity(1) < intensity(3));
-  CHECK(cli::roofline(small({"/batch/micro_batch=3"})).batches.size() == 3);  // no half of 3
+  CHECK(cli::roofline(small({"/batch/micro_batch=3"})).batches.size() == 3);                            // no half of 3
+  CHECK(cli::roofline(small({"/batch/seq_len=512", "/batch/micro_batch=16384"})).batches.size() == 3);  // four times are more tokens than a scenario may have
 }
 
 TEST_CASE("unfused attention has batched products; no attained share is above the roof") {
