@@ -1,6 +1,8 @@
 // See routes.hpp.
 #include "cli/serve/routes.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -15,10 +17,12 @@ namespace {
 
 std::string as_line(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
-/// Four numbers with dots, or an address of IPv6 in brackets: what can't be a name.
+/// An address of IPv4, or one of IPv6 in brackets: what can't be a name.
 bool is_address(std::string_view host) {
-  if (host.starts_with('[')) return host.ends_with(']') && host.find_first_not_of("0123456789abcdefABCDEF:.[]") == std::string_view::npos;
-  return !host.empty() && host.find_first_not_of("0123456789.") == std::string_view::npos && std::count(host.begin(), host.end(), '.') == 3;
+  in6_addr bytes{};
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  const std::string text(bracketed ? host.substr(1, host.size() - 2) : host);
+  return inet_pton(bracketed ? AF_INET6 : AF_INET, text.c_str(), &bytes) == 1;
 }
 
 bool same_name(std::string_view a, std::string_view b) {

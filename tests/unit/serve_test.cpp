@@ -181,7 +181,7 @@ TEST_CASE("only who opened this server's address may ask") {
   for (const char* host : {"127.0.0.1:8642", "localhost:8642", "LOCALHOST:8642", "[::1]:8642", "192.168.1.7:8642"})
     CHECK_MESSAGE(cli::is_own_host(host, 8642, "127.0.0.1"), host);
   for (const char* host : {"", "127.0.0.1", "127.0.0.1:8643", "evil.example:8642", "localhost.evil.example:8642", "127.0.0.1.evil.example:8642", "1.2.3:8642",
-                           ":8642", "localhost:", "localhost:8642x", "[::1]", "[evil]:8642"})
+                           ":8642", "localhost:", "localhost:8642x", "[::1]", "[evil]:8642", "...:8642", "1...:8642", "256.1.1.1:8642", "[]:8642", "[.]:8642"})
     CHECK_FALSE_MESSAGE(cli::is_own_host(host, 8642, "127.0.0.1"), host);
   CHECK(cli::is_own_host("build-7.lan:8642", 8642, "build-7.lan"));
   CHECK(cli::is_own_host("localhost", 80, "127.0.0.1"));

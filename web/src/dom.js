@@ -1,6 +1,5 @@
 // Elements from data. Texts of scenarios and traces are foreign: they only ever become text nodes and attribute values, never markup.
-export function h(tag, attributes, ...children) {
-  const element = document.createElement(tag);
+function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
     else if (value === true) element.setAttribute(name, "");
@@ -9,3 +8,6 @@ export function h(tag, attributes, ...children) {
   element.append(...children.flat(Infinity).filter((child) => child != null && child !== false && child !== ""));
   return element;
 }
+
+export const h = (tag, attributes, ...children) => filled(document.createElement(tag), attributes, children);
+export const s = (tag, attributes, ...children) => filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);

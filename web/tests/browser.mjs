@@ -40,6 +40,9 @@ export async function open(browser, path, { width = 1200, dark = false } = {}) {
   return { page, complaints };
 }
 
+/// Spans that timelines show: each is one part of a path.
+export const spansDrawn = (page) => page.$$eval("section.timeline .spans path", (paths) => paths.reduce((sum, path) => sum + path.getAttribute("d").split("M").length - 1, 0));
+
 /// Faults against WCAG 2 A and AA that axe finds.
 export async function accessibilityFaults(page) {
   await page.evaluate(modules("axe-core").source);

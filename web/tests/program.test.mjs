@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { accessibilityFaults, binary, clean, folder, launch, missing, open } from "./browser.mjs";
+import { accessibilityFaults, binary, clean, folder, launch, missing, open, spansDrawn } from "./browser.mjs";
 import { HOSTILE } from "./sample.mjs";
 
 if (missing) console.log(missing);
@@ -51,7 +51,7 @@ test("run: the report's figures, every span drawn, no path of this machine", opt
   const data = embedded(path);
   const timeline = data.sections.find(({ kind }) => kind === "timeline");
   const items = timeline.lanes.reduce((sum, lane) => sum + lane.items.length, 0);
-  assert.equal(await page.$$eval("section.timeline .spans rect", (rects) => rects.length), items);
+  assert.equal(await spansDrawn(page), items);
   const bars = await page.$$eval("section.waterfall g[data-mark=bar] rect", (rects) => rects.map((rect) => Number(rect.getAttribute("width"))));
   assert.ok(Math.abs(bars.at(-1) / bars[0] - report.mfu) < 0.005);
   assert.ok(!readFileSync(path, "utf8").includes(place));
@@ -116,7 +116,7 @@ test("diagnose: the findings, and lanes of the step, of a trace that the program
   const timeline = embedded(path).sections.find(({ kind }) => kind === "timeline");
   const items = timeline.lanes.reduce((sum, lane) => sum + lane.items.length, 0);
   assert.ok(items > 20);
-  assert.equal(await page.$$eval("section.timeline .spans rect", (rects) => rects.length), items);
+  assert.equal(await spansDrawn(page), items);
   assert.equal(await page.$eval("h1", (h1) => h1.textContent), "trace.json.gz");
   assert.ok(!readFileSync(path, "utf8").includes(place));
   await page.close();

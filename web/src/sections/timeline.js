@@ -1,7 +1,7 @@
 // The lanes of a step: host, streams, and why the compute stream was idle. Short spans come joined; how much of a joined one is work shows as its opacity.
 import * as Plot from "@observablehq/plot";
 import { described } from "../described.js";
-import { h } from "../dom.js";
+import { h, s } from "../dom.js";
 import { count, figure, percent, time, words } from "../format.js";
 import { colour, label } from "../kinds.js";
 import { legend } from "./parts.js";
@@ -39,8 +39,24 @@ export function totals(section) {
   return [...sums.values()].sort((a, b) => a.row - b.row || b.busy - a.busy);
 }
 
-function chart(section, width) {
-  const all = spans(section);
+const SHADES = 8;
+const shade = ({ busy, begin, end }) => Math.round(SHADES * Math.min(1, busy / (end - begin)));
+
+/// A mark that draws the spans of one kind and shade as one path: a thousand elements take a browser several times as long. What a span is, is found by its place.
+const spanPaths = (all) => (_, { x, y }) => {
+  const paths = new Map();
+  for (const span of all) {
+    const key = `${span.kind} ${shade(span)}`;
+    const path = paths.get(key) ?? { span, outline: "" };
+    const [left, right, top, bottom] = [x(span.begin), x(span.end), y(span.row + 0.1), y(span.row + 0.9)].map((at) => at.toFixed(2));
+    path.outline += `M${left},${top}H${right}V${bottom}H${left}Z`;
+    paths.set(key, path);
+  }
+  const drawn = [...paths.values()].map(({ span, outline }) => s("path", { d: outline, fill: colour(span.kind), "fill-opacity": 0.25 + (0.75 * shade(span)) / SHADES }));
+  return s("g", { class: "spans" }, drawn);
+};
+
+function chart(section, all, width) {
   return Plot.plot({
     width,
     height: section.lanes.length * LANE + AXIS,
@@ -53,11 +69,31 @@ function chart(section, width) {
     marks: [
       Plot.gridX({ ticks: Math.max(3, Math.floor(width / 130)) }),
       Plot.rect(section.lanes, { x1: 0, x2: section.length_ns / 1e9, y1: (_, i) => i + 0.1, y2: (_, i) => i + 0.9, fill: "var(--lane)", ariaHidden: true, className: "lanes" }),
-      Plot.rect(all, {
-        x1: "begin", x2: "end", y1: (d) => d.row + 0.1, y2: (d) => d.row + 0.9,
-        fill: (d) => colour(d.kind), fillOpacity: (d) => 0.25 + 0.75 * Math.min(1, d.busy / (d.end - d.begin)), title: textOf, className: "spans",
-      }),
+      spanPaths(all),
     ],
+  });
+}
+
+/// The span of a row at a time, or the one that is nearest by within `slack` seconds: many are thinner than a pointer.
+export function spanAt(all, row, at, slack) {
+  let best, distance = slack;
+  for (const span of all) {
+    if (span.row !== row) continue;
+    const away = Math.max(span.begin - at, at - span.end, 0);
+    if (away === 0) return span;
+    if (away < distance) [best, distance] = [span, away];
+  }
+  return best;
+}
+
+/// Says in `output` what the pointer is at.
+function tellSpans(svg, all, output) {
+  const scale = svg.scale("x"), width = Number(svg.getAttribute("width"));
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect(), pixel = width / box.width;
+    const left = (event.clientX - box.left) * pixel, top = (event.clientY - box.top) * pixel;
+    const span = spanAt(all, Math.floor(top / LANE), scale.invert(left), scale.invert(2) - scale.invert(0));
+    if (span) output.textContent = textOf(span);
   });
 }
 
@@ -83,12 +119,10 @@ export function draw(section, width, state, redraw) {
   state.zoom ??= 1;
   const labels = width < NARROW ? 84 : 108;
   const inner = Math.max(200, width - labels);
-  const svg = described(chart(section, inner * state.zoom), section);
+  const all = spans(section);
+  const svg = described(chart(section, all, inner * state.zoom), section);
   const output = h("output", {}, state.zoom > 1 ? "scroll with the arrow keys; point at a span for its name" : "point at a span for its name");
-  svg.addEventListener("pointerover", (event) => {
-    const title = event.target.querySelector?.(":scope > title");
-    if (title) output.textContent = title.textContent;
-  });
+  tellSpans(svg, all, output);
   const region = h("div", { class: "scroll lanes-scroll", tabindex: "0", role: "region", "aria-label": `${section.title}, scrolls sideways when zoomed in` }, svg);
   const lanes = h("div", { class: "lane-names", "aria-hidden": "true" }, section.lanes.map(({ name }) => h("span", {}, words(name))));
   const bar = controls(state, redraw, output);
