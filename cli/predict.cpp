@@ -85,6 +85,7 @@ Report forecast(const scenarios::Scenario& scenario, const program::Program& pro
   Prediction prediction{scenario, {}, {}, {}};
   Inputs inputs = inputs_of(scenario, program, hardware);
   record_little(scenario, inputs.options);
+  inputs.options.record_host = false;
   run(program, inputs, prediction);
   return std::move(prediction.report);
 }

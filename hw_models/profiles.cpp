@@ -62,11 +62,13 @@ Profile parse_as(std::string_view text, const std::string& file, Describes wante
   return std::move(result.profile);
 }
 
-Profile find(std::string_view name, Describes wanted, const std::string& what) {
-  if (is_profile_file(name)) return parse_as(read_text_file(std::string(name), kMaxProfileBytes), std::string(name), wanted, what + " profile");
+/// A compiled-in profile lives as long as the program: nobody owns it, and asking for it copies nothing.
+std::shared_ptr<const Profile> find(std::string_view name, Describes wanted, const std::string& what) {
+  if (is_profile_file(name))
+    return std::make_shared<const Profile>(parse_as(read_text_file(std::string(name), kMaxProfileBytes), std::string(name), wanted, what + " profile"));
   for (const EmbeddedFile& file : hardware_files()) {
     if (stem(file.name) != name) continue;
-    if (const ProfileFile& found = compiled_in(file); found.describes == wanted) return found.profile;
+    if (const ProfileFile& found = compiled_in(file); found.describes == wanted) return {std::shared_ptr<const Profile>(), &found.profile};
   }
   const std::vector<std::string> names = names_of(wanted);
   const std::string near = nearest(name, names);
@@ -133,8 +135,10 @@ bool is_profile_file(std::string_view name) { return name.ends_with(kSuffix); }
 std::vector<std::string> gpu_names() { return names_of(Describes::gpu); }
 std::vector<std::string> node_names() { return names_of(Describes::node); }
 
-Profile gpu_profile(std::string_view name) { return find(name, Describes::gpu, "GPU"); }
-Profile node_profile(std::string_view name) { return find(name, Describes::node, "cluster node"); }
+std::shared_ptr<const Profile> find_gpu_profile(std::string_view name) { return find(name, Describes::gpu, "GPU"); }
+std::shared_ptr<const Profile> find_node_profile(std::string_view name) { return find(name, Describes::node, "cluster node"); }
+Profile gpu_profile(std::string_view name) { return *find_gpu_profile(name); }
+Profile node_profile(std::string_view name) { return *find_node_profile(name); }
 
 Profile parse_gpu_profile(std::string_view text, const std::string& file) { return parse_as(text, file, Describes::gpu, "GPU profile"); }
 Profile parse_node_profile(std::string_view text, const std::string& file) { return parse_as(text, file, Describes::node, "node profile"); }

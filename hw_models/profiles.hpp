@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ std::vector<std::string> node_names();
 /// The profile of that name, or in the file of that name if it ends with ".json". Throws InputError, with the nearest name.
 Profile gpu_profile(std::string_view name);
 Profile node_profile(std::string_view name);
+/// The same without a copy of a compiled-in one.
+std::shared_ptr<const Profile> find_gpu_profile(std::string_view name);
+std::shared_ptr<const Profile> find_node_profile(std::string_view name);
 /// Whether a name means a file: it ends with ".json".
 bool is_profile_file(std::string_view name);
 

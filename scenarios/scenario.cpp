@@ -60,11 +60,11 @@ void read_cluster(Reader& root, bool fixed_costs, const Reader::Origin& origin, 
   locate(cluster.node, origin("/cluster/node"));
   locate(cluster.gpu, origin("/cluster/gpu"));
   if (!cluster.node.empty()) {
-    const hw::Profile profile = at_place(origin, "/cluster/node", [&] { return hw::node_profile(cluster.node); });
-    if (!own_size) cluster.gpus_per_node = static_cast<std::int32_t>(profile.at("gpus"));
-    if (cluster.gpu.empty()) cluster.gpu = profile.default_gpu;
+    const auto profile = at_place(origin, "/cluster/node", [&] { return hw::find_node_profile(cluster.node); });
+    if (!own_size) cluster.gpus_per_node = static_cast<std::int32_t>(profile->at("gpus"));
+    if (cluster.gpu.empty()) cluster.gpu = profile->default_gpu;
   }
-  if (!cluster.gpu.empty()) at_place(origin, "/cluster/gpu", [&] { return hw::gpu_profile(cluster.gpu); });
+  if (!cluster.gpu.empty()) at_place(origin, "/cluster/gpu", [&] { return hw::find_gpu_profile(cluster.gpu); });
 }
 
 /// `steps` alone is split into the parts of the profiler's schedule; the parts alone add up to `steps`.
@@ -152,7 +152,7 @@ Scenario read_layers(const Layers& layers) {
 
 /// What differs from the node profile; the rest keeps the profile's provenance.
 hw::ClusterOverrides overrides(const Cluster& cluster) {
-  const bool own_size = cluster.gpus_per_node != static_cast<std::int32_t>(hw::node_profile(cluster.node).at("gpus"));
+  const bool own_size = cluster.gpus_per_node != static_cast<std::int32_t>(hw::find_node_profile(cluster.node)->at("gpus"));
   return {cluster.gpu,           own_size ? std::optional(cluster.gpus_per_node) : std::nullopt,
           cluster.nics_per_node, cluster.nic_rate,
           cluster.nvlink_rate,   cluster.oversubscription,

@@ -53,7 +53,8 @@ void validate(const Allocator& allocator, const Judge& judge) {
 void validate_units(const Scenario& scenario, const Judge& judge) {
   if (scenario.fixed_costs) return;
   const program::Precision& precision = scenario.precision;
-  const hw::Profile gpu = hw::gpu_profile(scenario.cluster.gpu);
+  const auto found = hw::find_gpu_profile(scenario.cluster.gpu);
+  const hw::Profile& gpu = *found;
   const hw::Dtype product = program::in_fp8(precision) ? hw::Dtype::fp8 : program::peak_type(precision);
   const char* key = precision.matmul == program::Matmul::param ? "/precision/param" : "/precision/matmul";
   judge.require(hw::has_peak(gpu, product), key, fmt::format("{} has no matrix units for {}", gpu.name, hw::name(product)),
