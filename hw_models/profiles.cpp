@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".json";
 
-std::string stem(std::string_view file) { return std::string(file.substr(0, file.size() - kSuffix.size())); }
+std::string_view stem(std::string_view file) { return file.substr(0, file.size() - kSuffix.size()); }
 
 std::string_view embedded_text(const std::string& name) {
   for (const EmbeddedFile& file : hardware_files()) {
@@ -42,7 +42,7 @@ const ProfileFile& compiled_in(const EmbeddedFile& file) {
 std::vector<std::string> names_of(Describes wanted) {
   std::vector<std::string> names;
   for (const EmbeddedFile& file : hardware_files()) {
-    if (compiled_in(file).describes == wanted) names.push_back(stem(file.name));
+    if (compiled_in(file).describes == wanted) names.emplace_back(stem(file.name));
   }
   std::sort(names.begin(), names.end());
   return names;

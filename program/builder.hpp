@@ -71,7 +71,13 @@ class Builder {
 
  private:
   Op& push(OpKind kind, Stream stream, std::uint32_t id, hw::HostWork work = hw::HostWork::none) {
-    return program_.ops.emplace_back(Op{.kind = kind, .stream = stream, .work = work, .id = id});
+    // In place: written byte by byte and copied at once, it would wait for the bytes to leave the store buffer.
+    Op& op = program_.ops.emplace_back();
+    op.kind = kind;
+    op.stream = stream;
+    op.work = work;
+    op.id = id;
+    return op;
   }
 
   Detail detail_;

@@ -110,10 +110,10 @@ class Engine {
   void describe_deadlock();
   Result collect();
 
-  [[nodiscard]] bool recorded(const Rank& rank) const { return rank.index < recorders_.size(); }
+  [[nodiscard]] static bool recorded(const Rank& rank) { return rank.recorder != nullptr; }
   /// The rank whose memory the result speaks of.
   [[nodiscard]] static bool first(const Rank& rank) { return rank.index == 0; }
-  [[nodiscard]] Recorder& recorder(const Rank& rank) { return recorders_[rank.index]; }
+  [[nodiscard]] static Recorder& recorder(const Rank& rank) { return *rank.recorder; }
 
   const program::Program& program_;  // the tables, which all ranks' programs share
   const PriceList& prices_;
@@ -127,7 +127,7 @@ class Engine {
   std::vector<Group> groups_;
   std::array<std::vector<std::uint32_t>, program::kCommunicators> group_index_;  // rank -> group
   Recording recording_;
-  std::vector<Recorder> recorders_;  // of the ranks that are recorded
+  std::vector<Recorder> recorders_;  // of the ranks that are recorded, which point to them: never moved
   MemoryAccount account_;
   Result result_;
   std::uint32_t unfinished_ = 0;

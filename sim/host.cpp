@@ -151,7 +151,7 @@ bool Engine::enqueue(Rank& rank, const Op& op) {
     block(rank, Host::State::queue_full, trace::HostState::launch_queue_full, s);
     return false;
   }
-  Item item;
+  Item& item = stream.queue.push();
   item.op = host.pc;
   item.step = static_cast<std::uint32_t>(std::max(host.step, 0));
   item.arrival = host.time + prices_.launch_latency;
@@ -165,7 +165,6 @@ bool Engine::enqueue(Rank& rank, const Op& op) {
       item.correlation =
           recorder(rank).host_call(op, host.time - host_cost(rank, op), host.time, prices_.host[static_cast<std::size_t>(hw::HostWork::extra_launch)]);
   }
-  stream.queue.push(item);
   ++stream.enqueued;
   if (stream.state == Stream::State::idle) {
     rank.dirty |= 1u << s;

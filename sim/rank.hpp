@@ -25,9 +25,10 @@ class Fifo {
   [[nodiscard]] T& front() { return ring_[head_ & (ring_.size() - 1)]; }
   [[nodiscard]] const T& front() const { return ring_[head_ & (ring_.size() - 1)]; }
   void pop() { ++head_; }
-  void push(const T& item) {
+  /// Adds an item, which the caller fills in place: one that is written field by field and copied at once waits for its fields to leave the store buffer.
+  T& push() {
     if (tail_ - head_ == ring_.size()) grow();
-    ring_[tail_++ & (ring_.size() - 1)] = item;
+    return ring_[tail_++ & (ring_.size() - 1)] = T{};
   }
 
  private:
@@ -116,10 +117,13 @@ struct MemoryAccount {
   std::int64_t peak_allocated = 0, peak_active = 0, peak_reserved = 0;
 };
 
+class Recorder;
+
 struct Rank {
   Rank(const LoaderSettings& loader_settings, Draws batches, RankVariation own) : variation(own), loader(loader_settings, batches) {}
   std::uint32_t index = 0;
   const program::Program* program = nullptr;
+  Recorder* recorder = nullptr;          // of the first few: what they do is recorded
   std::uint32_t dirty = 0;               // streams whose head may be able to move
   std::uint32_t active_collectives = 0;  // transferring now
   std::uint32_t running = 0;             // streams that run a kernel, one bit each

@@ -120,10 +120,9 @@ void Recorder::enter_step(std::int32_t step, SimTime now) {
 void Recorder::leave_step(SimTime now) {
   if (own_.rank == 0) all_.trace_.steps.back().host_end = now;
   if (!on()) return;
-  auto annotation = trace::slice_in(contexts_.back(), trace::Category::annotation, step_begin_, now);
+  auto& annotation = trace::add_slice(own_.slices, contexts_.back(), trace::Category::annotation, step_begin_, now);
   annotation.name = all_.name_of_step(static_cast<std::size_t>(contexts_.back().step));
   annotation.unit = -1;
-  own_.slices.push_back(annotation);
 }
 
 void Recorder::mark(const program::MarkEntry& entry, SimTime now) {
@@ -143,9 +142,8 @@ void Recorder::mark(const program::MarkEntry& entry, SimTime now) {
     const auto [opened, begin] = open_marks_.back();
     open_marks_.pop_back();
     if (on() && all_.options_.record_host) {
-      auto annotation = trace::slice_in(contexts_.back(), trace::Category::annotation, begin, now);
+      auto& annotation = trace::add_slice(own_.slices, contexts_.back(), trace::Category::annotation, begin, now);
       annotation.name = all_.mark_names_ + opened;
-      own_.slices.push_back(annotation);
     }
   }
   contexts_.push_back(next);
@@ -154,43 +152,38 @@ void Recorder::mark(const program::MarkEntry& entry, SimTime now) {
 std::uint32_t Recorder::host_call(const program::Op& op, SimTime begin, SimTime end, SimTime driver) {
   if (!on()) return 0;
   ++all_.correlation_;
-  auto call = trace::slice_in(contexts_.back(), trace::Category::host_runtime, end - std::min(driver, end - begin), end);
+  auto& call = trace::add_slice(own_.slices, contexts_.back(), trace::Category::host_runtime, end - std::min(driver, end - begin), end);
   call.correlation = all_.correlation_;
   call.name = all_.driver_name_;
-  own_.slices.push_back(call);
   if (all_.options_.record_host) {
-    auto whole = trace::slice_in(contexts_.back(), trace::Category::host_op, begin, end);
+    auto& whole = trace::add_slice(own_.slices, contexts_.back(), trace::Category::host_op, begin, end);
     whole.name = op.kind == program::OpKind::launch ? op.id : all_.collective_names_ + op.id;
-    own_.slices.push_back(whole);
   }
   return all_.correlation_;
 }
 
 void Recorder::host_work(const program::Op& op, SimTime begin, SimTime end) {
   if (!on() || !all_.options_.record_host || begin == end) return;
-  auto work = trace::slice_in(contexts_.back(), trace::Category::host_op, begin, end);
+  auto& work = trace::add_slice(own_.slices, contexts_.back(), trace::Category::host_op, begin, end);
   work.name = all_.work_names_ + static_cast<std::uint32_t>(op.work);
-  own_.slices.push_back(work);
 }
 
 void Recorder::host_wait(trace::HostState state, SimTime begin, SimTime end) {
   if (!on() || begin == end) return;
-  auto wait = trace::slice_in(contexts_.back(), trace::Category::host_wait, begin, end);
+  auto& wait = trace::add_slice(own_.slices, contexts_.back(), trace::Category::host_wait, begin, end);
   wait.host_state = state;
   wait.name = all_.wait_names_ + static_cast<std::uint32_t>(state);
-  own_.slices.push_back(wait);
 }
 
 void Recorder::device(const program::Op& op, const Item& item, program::Stream stream, SimTime begin, SimTime end) {
   const trace::Context& context = contexts_[item.context];
   if (context.step < all_.options_.record_from_step) return;
   const bool kernel = op.kind == program::OpKind::launch;
-  auto work = trace::slice_in(context, kernel ? trace::Category::kernel : trace::Category::collective, begin, end);
+  auto& work = trace::add_slice(own_.slices, context, kernel ? trace::Category::kernel : trace::Category::collective, begin, end);
   work.name = kernel ? op.id : all_.collective_names_ + op.id;
   work.detail = op.id;
   work.correlation = item.correlation;
   work.lane = static_cast<std::int16_t>(stream);
-  own_.slices.push_back(work);
 }
 
 }  // namespace stepcast::sim

@@ -10,7 +10,8 @@ namespace stepcast::sim {
 
 Engine::Engine(std::span<const program::Program* const> programs, const PriceList& prices, const Options& options)
     : program_(*programs.front()), prices_(prices), options_(options), variation_(options.variation), recording_(program_, options) {
-  for (std::int32_t r = 0; r < std::clamp(options.recorded_ranks, 1, options.ranks); ++r) recorders_.emplace_back(recording_, static_cast<std::uint32_t>(r));
+  const auto recorded_ranks = static_cast<std::size_t>(std::clamp(options.recorded_ranks, 1, options.ranks));
+  recorders_.reserve(recorded_ranks);
   buffers_.reserve(program_.buffers.size());
   for (const auto& buffer : program_.buffers) buffers_.push_back({buffer.bytes, buffer.owner});
   ranks_.reserve(static_cast<std::size_t>(options.ranks));
@@ -18,6 +19,7 @@ Engine::Engine(std::span<const program::Program* const> programs, const PriceLis
     const Draws batches(options.variation.seed, Purpose::batch, static_cast<std::uint64_t>(r));
     Rank& rank = ranks_.emplace_back(options.loader, batches, variation_.of_rank(r));
     rank.index = static_cast<std::uint32_t>(r);
+    if (rank.index < recorded_ranks) rank.recorder = &recorders_.emplace_back(recording_, rank.index);
     rank.program = programs[static_cast<std::size_t>(r) % programs.size()];
     rank.events.resize(program_.events.size());
     rank.host.pc = rank.program->setup.begin;

@@ -49,9 +49,8 @@ struct Context {
   bool recompute = false;
 };
 
-/// A slice of the host's lane without a name.
-inline Slice slice_in(const Context& context, Category category, SimTime begin, SimTime end) {
-  Slice slice;
+/// What of a slice of the host's lane without a name its context says.
+inline void set(Slice& slice, const Context& context, Category category, SimTime begin, SimTime end) {
   slice.begin = begin;
   slice.end = end;
   slice.category = category;
@@ -59,6 +58,18 @@ inline Slice slice_in(const Context& context, Category category, SimTime begin, 
   slice.phase = context.phase;
   slice.step = static_cast<std::uint16_t>(context.step < 0 ? 0 : context.step);
   slice.recompute = context.recompute;
+}
+
+inline Slice slice_in(const Context& context, Category category, SimTime begin, SimTime end) {
+  Slice slice;
+  set(slice, context, category, begin, end);
+  return slice;
+}
+
+/// In place: a slice that is written field by field and copied at once waits for its fields to leave the store buffer.
+inline Slice& add_slice(std::vector<Slice>& slices, const Context& context, Category category, SimTime begin, SimTime end) {
+  Slice& slice = slices.emplace_back();
+  set(slice, context, category, begin, end);
   return slice;
 }
 
