@@ -29,14 +29,18 @@ Json kept(const SweepPlan& plan, const SweepStore& store, std::size_t point) { r
 
 }  // namespace
 
-TEST_CASE("each point of a sweep has the report that a run of it has") {
+TEST_CASE("each point of a sweep has the report that a run of it has, without the assumed constants") {
   const ScenarioTemplate scenario("7b-32xa100", kSmall);
   const Grid grid = grid_of({"/batch/micro_batch=1,2", "/policy/framework=fsdp1,fsdp2", "/cluster/nodes=1,2"});
   const SweepPlan plan = cli::make_plan(scenario, grid, 2);
   SweepStore store;
   const cli::SweepCounts counts = cli::run_sweep({scenario, grid, plan, 2}, store);
   CHECK(counts.simulated == 8);
-  for (std::size_t i = 0; i < grid.size(); ++i) CHECK(kept(plan, store, i)["report"] == cli::to_json(cli::predict(scenario.with(grid.sets(i))).report));
+  for (std::size_t i = 0; i < grid.size(); ++i) {
+    auto of_run = cli::to_json(cli::predict(scenario.with(grid.sets(i))).report);
+    of_run.erase("assumptions");
+    CHECK(kept(plan, store, i)["report"] == of_run);
+  }
 }
 
 TEST_CASE("points that resolve to the same scenario are simulated once") {
