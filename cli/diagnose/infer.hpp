@@ -28,6 +28,7 @@ void infer_policy(const TraceView& trace, ScenarioDraft& draft);   // with preci
 void infer_kernels(const TraceView& trace, ScenarioDraft& draft);  // with recomputation and optimizer; after the model
 
 void infer_loader(const TraceView& trace, ScenarioDraft& draft);
+void infer_host(const TraceView& trace, ScenarioDraft& draft);  // what it costs is found by a simulation: add_host_cost
 
 /// The device of a rank that computes most.
 std::optional<ScenarioDraft> infer_scenario(const trace::profile::RankDiagnosis& rank, const std::optional<scenarios::ImportedModel>& given);

@@ -136,6 +136,7 @@ std::optional<ScenarioDraft> infer_scenario(const profile::RankDiagnosis& rank, 
   infer_kernels(trace, draft);
   infer_policy(trace, draft);
   infer_loader(trace, draft);
+  infer_host(trace, draft);
   return draft;
 }
 

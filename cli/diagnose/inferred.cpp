@@ -25,7 +25,9 @@ Inferred infer(const trace::profile::RankDiagnosis& rank, const InferenceOptions
   if (!inferred.scenario || !inferred.scenario->scenario) return inferred;
   inferred.training = is_training(rank);
   inferred.utilisation = utilisation_of(rank, *inferred.scenario->scenario);
-  if (!options.file.empty()) inferred.compared = side_by_side(rank, *inferred.scenario->scenario);
+  if (options.file.empty()) return inferred;
+  add_host_cost(rank, options.changes.all(), *inferred.scenario);
+  inferred.compared = side_by_side(rank, *inferred.scenario->scenario);
   return inferred;
 }
 

@@ -12,6 +12,7 @@
 #include "program/model.hpp"
 #include "scenarios/flops_convention.hpp"
 #include "trace/chrome_writer.hpp"
+#include "trace/profile/host_work.hpp"
 #include "trace/profile/import.hpp"
 #include "trace/profile/processes.hpp"
 
@@ -22,25 +23,9 @@ namespace {
 namespace profile = trace::profile;
 using profile::Pass;
 
-const profile::DeviceMetrics* busiest(const profile::RankDiagnosis& rank) {
-  const auto at = std::max_element(rank.devices.begin(), rank.devices.end(), [](const profile::DeviceMetrics& a, const profile::DeviceMetrics& b) {
-    return a.whole_window.compute < b.whole_window.compute;
-  });
-  return at == rank.devices.end() ? nullptr : &*at;
-}
-
 /// Marked steps that the times are of: at least one.
 double steps_of(const profile::RankDiagnosis& rank, const profile::DeviceMetrics& device) {
   return device.steady.steps > 0 ? static_cast<double>(device.steady.steps) : static_cast<double>(std::max<std::size_t>(1, rank.steps.size()));
-}
-
-/// What the simulated step looks like to the same analysis.
-profile::RankDiagnosis predicted_rank(const Prediction& prediction) {
-  std::ostringstream file;
-  trace::write_chrome(prediction.result.trace, file);
-  const std::string text = file.str();
-  profile::MemorySource source(text);
-  return profile::diagnose(std::move(profile::by_process(profile::import_profile(source, "prediction")).front()));
 }
 
 class Times {
@@ -55,7 +40,30 @@ class Times {
   double steps_;
 };
 
+/// From the first kernel of a forward to the end of the last, on average.
+double forward_us(const profile::RankDiagnosis& rank) {
+  const auto forwards = profile::forwards_of(rank.profile, busiest(rank)->device, profile::Passes(rank.profile));
+  double sum = 0;
+  for (const profile::ForwardRun& run : forwards) sum += profile::microseconds(run.device.end - run.device.begin);
+  return forwards.empty() ? 0 : sum / static_cast<double>(forwards.size());
+}
+
 }  // namespace
+
+const profile::DeviceMetrics* busiest(const profile::RankDiagnosis& rank) {
+  const auto at = std::max_element(rank.devices.begin(), rank.devices.end(), [](const profile::DeviceMetrics& a, const profile::DeviceMetrics& b) {
+    return a.whole_window.compute < b.whole_window.compute;
+  });
+  return at == rank.devices.end() ? nullptr : &*at;
+}
+
+profile::RankDiagnosis as_traced(const Prediction& prediction) {
+  std::ostringstream file;
+  trace::write_chrome(prediction.result.trace, file);
+  const std::string text = file.str();
+  profile::MemorySource source(text);
+  return profile::diagnose(std::move(profile::by_process(profile::import_profile(source, "prediction")).front()));
+}
 
 bool is_training(const profile::RankDiagnosis& rank) {
   const profile::DeviceMetrics* device = busiest(rank);
@@ -67,15 +75,19 @@ std::optional<TraceScenario> scenario_of(const profile::RankDiagnosis& rank, con
   auto draft = infer_scenario(rank, given);
   if (!draft) return {};
   TraceScenario result{std::move(*draft), {}, {}, {}};
-  result.document = result.draft.document(rank.profile.label);
+  read_draft(rank.profile.label, sets, result);
+  return result;
+}
+
+void read_draft(const std::string& label, std::span<const std::string> sets, TraceScenario& scenario) {
+  scenario.document = scenario.draft.document(label);
   try {
-    result.scenario = scenarios::read_scenario_text(result.document.dump(), rank.profile.label, sets);
-    if (!sets.empty()) result.document = scenarios::to_json(*result.scenario);
+    scenario.scenario = scenarios::read_scenario_text(scenario.document.dump(), label, sets);
+    if (!sets.empty()) scenario.document = scenarios::to_json(*scenario.scenario);
   } catch (const InputError& error) {
     if (!sets.empty()) throw;
-    result.problem = error.what();
+    scenario.problem = error.what();
   }
-  return result;
 }
 
 std::optional<Utilisation> utilisation_of(const profile::RankDiagnosis& rank, const scenarios::Scenario& scenario) {
@@ -98,11 +110,12 @@ std::optional<Utilisation> utilisation_of(const profile::RankDiagnosis& rank, co
 SideBySide side_by_side(const profile::RankDiagnosis& rank, const scenarios::Scenario& scenario) {
   const Prediction prediction = predict(scenario);
   SideBySide result{prediction.report.outcome, {}};
-  const profile::RankDiagnosis predicted = result.outcome == "ok" ? predicted_rank(prediction) : profile::RankDiagnosis{};
+  const profile::RankDiagnosis predicted = result.outcome == "ok" ? as_traced(prediction) : profile::RankDiagnosis{};
   if (!busiest(rank) || !busiest(predicted)) return result;
   const Times a(rank), b(predicted);
   const auto add = [&](const char* name, double traced, double forecast) { result.times.push_back({name, traced, forecast}); };
   if (!is_training(rank)) {  // a step is simulated with its backward: its forward alone can be compared
+    add("forward", forward_us(rank), forward_us(predicted));
     add("forward kernels", a.pass(Pass::forward), b.pass(Pass::forward));
     return result;
   }

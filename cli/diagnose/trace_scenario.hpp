@@ -13,6 +13,8 @@
 
 namespace stepcast::cli {
 
+struct Prediction;
+
 struct TraceScenario {
   ScenarioDraft draft;
   nlohmann::ordered_json document;              // what to write; with changes: the whole scenario, resolved
@@ -20,9 +22,21 @@ struct TraceScenario {
   std::string problem;
 };
 
+/// Document and scenario anew from the draft. Throws as scenario_of.
+void read_draft(const std::string& label, std::span<const std::string> sets, TraceScenario& scenario);
+
 /// `sets`: changes by the user, which fill in what is missing. Throws InputError on one that can't be applied to a complete scenario. Nothing for a file without device operations.
 std::optional<TraceScenario> scenario_of(const trace::profile::RankDiagnosis& rank, const std::optional<scenarios::ImportedModel>& given,
                                          std::span<const std::string> sets);
+
+/// Simulates the scenario and sets its /host/scale: what the host's own work takes in a traced step (without a backward: forward) over what it takes in a simulated one. Nothing where that can't be
+/// told, or where `sets` has the key.
+void add_host_cost(const trace::profile::RankDiagnosis& rank, std::span<const std::string> sets, TraceScenario& scenario);
+
+/// The device of a rank that computes most; null: it has none.
+const trace::profile::DeviceMetrics* busiest(const trace::profile::RankDiagnosis& rank);
+/// What the simulated steps look like to the analysis of traces.
+trace::profile::RankDiagnosis as_traced(const Prediction& prediction);
 
 /// A backward was recorded.
 bool is_training(const trace::profile::RankDiagnosis& rank);

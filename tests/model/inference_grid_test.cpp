@@ -68,6 +68,27 @@ void check(const std::vector<std::string>& sets) {
     CHECK_MESSAGE(std::fabs(t.predicted_us - t.traced_us) <= 0.001 * t.traced_us, t.name << ": " << t.traced_us << ", " << t.predicted_us);
 }
 
+/// The scenario that comes back with its host costs takes the traced time; of a launch-bound step that depends on nothing else.
+void host(const std::vector<std::string>& sets) {
+  std::vector<std::string> all = {"/model/layers=4", "/batch/seq_len=1024"};
+  all.insert(all.end(), sets.begin(), sets.end());
+  std::string what;
+  for (const std::string& set : sets) what += (what.empty() ? "" : " ") + set;
+  CAPTURE(what);
+  const Scenario simulated = stepcast::scenarios::read_scenario("7b-32xa100", all);
+  const profile::RankDiagnosis rank = diagnosis_of(simulated);
+  auto inferred = cli::scenario_of(rank, {}, {});
+  REQUIRE(inferred);
+  REQUIRE_MESSAGE(inferred->scenario, inferred->problem);
+  cli::add_host_cost(rank, {}, *inferred);
+  CHECK(inferred->draft.find("/host/scale")->certainty == cli::Certainty::seen);
+  CHECK(inferred->scenario->host.scale == doctest::Approx(simulated.host.scale).epsilon(0.02));
+  const cli::SideBySide compared = cli::side_by_side(rank, *inferred->scenario);
+  REQUIRE(compared.outcome == "ok");
+  const cli::ComparedTime& step = compared.times.at(0);
+  CHECK_MESSAGE(step.predicted_us == doctest::Approx(step.traced_us).epsilon(0.01), step.traced_us << ", " << step.predicted_us);
+}
+
 }  // namespace
 
 TEST_CASE("batch and model come back") {
@@ -128,6 +149,34 @@ TEST_CASE("adapters come back") {
     check({"/model/lora_rank=16", std::string("/model/lora_targets=") + targets, "/policy/use_orig_params=true"});
   check({"/model/preset=phi-3-mini-4k", "/model/sliding_window=none", "/model/lora_rank=8", "/policy/framework=fsdp2"});
   check({"/model/preset=llama-3-8b", "/model/lora_rank=64", "/model/lora_targets=all_linear", "/policy/framework=fsdp2"});
+}
+
+TEST_CASE("the host comes back: its work so many times the profile's, whatever it waits for") {
+  for (const char* scale : {"0.5", "2", "6", "20"}) {
+    host({std::string("/host/scale=") + scale, "/batch/seq_len=256"});
+    host({std::string("/host/scale=") + scale, "/policy/framework=fsdp2"});
+    host({std::string("/host/scale=") + scale, "/batch/grad_accum=2", "/recompute/mode=full"});
+    host({std::string("/host/scale=") + scale, "/policy/framework=ddp", "/model/hidden=1024", "/model/heads=16", "/model/ffn=2816", "/model/kv_heads=16"});
+  }
+  host({"/host/scale=3", "/loader/workers=0", "/loader/batch_time=40 ms"});
+  host({"/host/scale=3", "/optimizer/implementation=for_loop", "/host/launch_queue_depth=64"});
+}
+
+TEST_CASE("a host that the user sets, or that no launch tells, is left as it is") {
+  const Scenario simulated = stepcast::scenarios::read_scenario("7b-32xa100", std::vector<std::string>{"/model/layers=2", "/host/scale=4"});
+  const profile::RankDiagnosis rank = diagnosis_of(simulated);
+  const std::vector<std::string> sets = {"/host/scale=7"};
+  auto inferred = cli::scenario_of(rank, {}, sets);
+  REQUIRE(inferred);
+  cli::add_host_cost(rank, sets, *inferred);
+  CHECK(inferred->scenario->host.scale == 7);
+  profile::RankDiagnosis silent = diagnosis_of(simulated);
+  silent.profile.host_calls.clear();
+  silent.profile.launches.clear();
+  std::erase_if(silent.profile.host_ops, [](const profile::HostOp& op) { return op.annotation; });
+  inferred = cli::scenario_of(rank, {}, {});
+  cli::add_host_cost(silent, {}, *inferred);
+  CHECK(inferred->scenario->host.scale == 1);
 }
 
 TEST_CASE("experts come back") {

@@ -114,7 +114,7 @@ void Builder::complete_event(const RawEvent& event) {
     case EventClass::device_annotation:
     case EventClass::python_function:
     case EventClass::other:
-      if (!has(event.arguments.stream) && has(event.arguments.correlation)) host_call(event, when, false);
+      if (!has(event.arguments.stream) && (has(event.arguments.correlation) || is_full_queue(event.name.text))) host_call(event, when, false);
       break;
   }
   if (has(event.arguments.stream)) device_op(event, when, DeviceKind::other);

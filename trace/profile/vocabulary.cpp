@@ -123,6 +123,8 @@ bool is_step(std::string_view name) { return name.starts_with("ProfilerStep"); }
 
 bool is_data_loader(std::string_view name) { return name.find("DataLoader") != std::string_view::npos; }
 
+bool is_full_queue(std::string_view name) { return name == "Command Buffer Full"; }
+
 bool is_rate_limiter(std::string_view name) { return name.find("rate_limiter") != std::string_view::npos; }
 
 bool is_gathering_scope(std::string_view name) {

@@ -40,6 +40,7 @@ CallKind kind_of_call(std::string_view name);
 bool is_step(std::string_view name);         // ProfilerStep#n
 bool is_data_loader(std::string_view name);  // enumerate(DataLoader)...
 
+bool is_full_queue(std::string_view name);       // CUPTI's name for a host that waits for a place in the launch queue
 bool is_rate_limiter(std::string_view name);     // FSDP's range around its wait for a free buffer (since PyTorch 2.1)
 bool is_gathering_scope(std::string_view name);  // FSDP's hooks that gather parameters: in these a wait is the limiter's
 bool is_optimizer(std::string_view name);        // Optimizer.step#..., Optimizer.zero_grad#...
