@@ -120,7 +120,8 @@ class ModelInference {
     }
     if (vocab_ > 0) return draft_.seen("/model/vocab", vocab_, "the widest linear layer that a forward has once");
     for (const profile::CountedProduct& p : trace_.work.products) {
-      if (p.pass == Pass::forward && p.product.batch == 1 && p.product.k == h_ && p.product.m < linears_.tokens && p.product.n != experts_.ffn)
+      if (p.pass == Pass::forward && p.product.batch == 1 && p.product.k == h_ && p.product.m < linears_.tokens && p.product.groups == 1 &&
+          p.product.n != experts_.ffn)
         vocab_ = std::max(vocab_, p.product.n);
     }
     if (vocab_ > 0) {
@@ -169,7 +170,7 @@ class ModelInference {
     }
     if (f == 0) {
       const bool grouped = trace_.mentions("grouped_mm") || trace_.mentions("grouped_gemm") || trace_.mentions("GroupedGemm");
-      return draft_.missing("/model/ffn", grouped ? "the experts' products are grouped, and say nothing of their rows; give /model/experts, too"
+      return draft_.missing("/model/ffn", grouped ? "the experts' products are grouped, and no operator has their shapes; give /model/experts, too"
                                                   : "no layer that each block has once ends a feed-forward network");
     }
     draft_.seen("/model/ffn", f, "the layer of each block that leads back to the model's width");
@@ -186,7 +187,9 @@ class ModelInference {
 
   /// Each token passes through some of the networks of a block: their products together have as many times the rows of the others.
   void experts() {
-    draft_.seen("/model/experts/count", experts_.count, "columns of the narrowest linear layer that each block has once, the router");
+    draft_.seen("/model/experts/count", experts_.count,
+                experts_.grouped ? "matrices of the grouped products, or columns of the router; the simulator runs one expert after the other"
+                                 : "columns of the narrowest linear layer that each block has once, the router");
     draft_.seen("/model/experts/active", experts_.active, "rows of the experts' products against the tokens");
     draft_.seen("/model/ffn", experts_.ffn, "width of the products that lead back to the model's width with other rows than the tokens");
     draft_.seen("/model/ffn_kind", !experts_.gated ? "gelu" : names_gelu() ? "geglu" : "swiglu", "how many such products lead to that width");

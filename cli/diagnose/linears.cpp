@@ -16,7 +16,7 @@ using profile::Pass;
 std::int64_t common_rows(const profile::Workload& work) {
   std::map<std::int64_t, double> flop;
   for (const profile::CountedProduct& p : work.products) {
-    if (p.pass == Pass::forward && p.product.batch == 1) flop[p.product.m] += p.product.flop() * static_cast<double>(p.count);
+    if (p.pass == Pass::forward && p.product.batch == 1 && p.product.groups == 1) flop[p.product.m] += p.product.flop() * static_cast<double>(p.count);
   }
   const auto most = std::max_element(flop.begin(), flop.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == flop.end() ? 0 : most->first;
@@ -89,13 +89,53 @@ std::int64_t common_side(const std::map<Sizes, double>& count) {
   return best;
 }
 
+/// Rows of the experts' products by their sizes: of other rows than the tokens, or of one call for several experts.
+struct ExpertProducts {
+  std::map<Sizes, double> rows;
+  std::int64_t groups = 1;  // experts that one call is for
+};
+ExpertProducts expert_products(const profile::Workload& work, const Linears& linears) {
+  ExpertProducts products;
+  for (const profile::CountedProduct& p : work.products) {
+    const bool grouped = p.product.groups > 1;
+    if (p.pass != Pass::forward || p.product.batch != 1 || (p.product.m == linears.tokens && !grouped)) continue;
+    products.rows[{p.product.k, p.product.n}] += static_cast<double>(p.product.m) * static_cast<double>(p.count);
+    products.groups = std::max(products.groups, p.product.groups);
+  }
+  return products;
+}
+
+/// The width from which most rows lead back to the model's, and how many. A way to that width, or to twice as much (gate and up in one), must be there, too.
+std::pair<std::int64_t, double> leading_back(const std::map<Sizes, double>& rows, std::int64_t hidden) {
+  std::pair<std::int64_t, double> best{};
+  for (const auto& [sizes, number] : rows) {
+    const auto [in, out] = sizes;
+    const bool there = rows.contains({hidden, in}) || rows.contains({hidden, 2 * in});
+    if (out == hidden && in != hidden && number > best.second && there) best = {in, number};
+  }
+  return best;
+}
+
+/// Of the narrowest linear layer that each block has once; 0: there is none.
+std::int64_t router_columns(const Linears& linears, std::int64_t layers) {
+  std::int64_t columns = 0;
+  for (const auto& [sizes, number] : linears.count) {
+    const bool router = sizes.first == linears.hidden && sizes.second > 1 && about(number, static_cast<double>(layers));
+    if (router && (columns == 0 || sizes.second < columns)) columns = sizes.second;
+  }
+  return columns;
+}
+
+/// A call may be for the experts of this rank alone: then the router has a multiple of them. Else the narrowest layer is no router.
+std::int64_t expert_count(std::int64_t columns, std::int64_t groups) { return groups > 1 && (columns == 0 || columns % groups != 0) ? groups : columns; }
+
 }  // namespace
 
 Linears linears_of(const profile::Workload& work, double forwards) {
   Linears linears;
   linears.tokens = rows_of(work);
   for (const profile::CountedProduct& p : work.products) {
-    if (p.pass != Pass::forward || p.product.batch != 1 || p.product.m != linears.tokens) continue;
+    if (p.pass != Pass::forward || p.product.batch != 1 || p.product.groups != 1 || p.product.m != linears.tokens) continue;
     const Sizes sizes{p.product.k, p.product.n};
     const double number = static_cast<double>(p.count) / forwards;
     linears.count[sizes] += number;
@@ -134,26 +174,19 @@ AttentionSeen attention_seen(const profile::Workload& work, double forwards, std
 }
 
 ExpertsSeen experts_seen(const profile::Workload& work, const Linears& linears, double forwards, std::int64_t layers) {
-  ExpertsSeen seen;
-  for (const auto& [sizes, number] : linears.count) {
-    const bool router = sizes.first == linears.hidden && sizes.second > 1 && about(number, static_cast<double>(layers));
-    if (router && (seen.count == 0 || sizes.second < seen.count)) seen.count = sizes.second;
-  }
-  std::map<Sizes, double> rows;
-  for (const profile::CountedProduct& p : work.products) {
-    if (p.pass == Pass::forward && p.product.batch == 1 && p.product.m != linears.tokens)
-      rows[{p.product.k, p.product.n}] += static_cast<double>(p.product.m) * static_cast<double>(p.count);
-  }
-  double down = 0;
-  for (const auto& [sizes, number] : rows) {
-    if (sizes.second != linears.hidden || sizes.first == linears.hidden || number <= down || rows.count({sizes.second, sizes.first}) == 0) continue;
-    seen.ffn = sizes.first;
-    down = number;
-  }
   const double tokens = static_cast<double>(linears.tokens) * static_cast<double>(layers) * forwards;
+  const ExpertProducts products = expert_products(work, linears);
+  const auto [ffn, down] = leading_back(products.rows, linears.hidden);
   if (down == 0 || tokens == 0) return {};
+  const auto rows_of_width = [&](std::int64_t width) {
+    return products.rows.contains({linears.hidden, width}) ? products.rows.at({linears.hidden, width}) : 0;
+  };
+  ExpertsSeen seen;
+  seen.grouped = products.groups > 1;
+  seen.count = expert_count(router_columns(linears, layers), products.groups);
+  seen.ffn = ffn;
   seen.active = std::llround(down / tokens);
-  seen.gated = rows[{linears.hidden, seen.ffn}] > 1.9 * down;
+  seen.gated = rows_of_width(ffn) > 1.9 * down || rows_of_width(2 * ffn) > 0.9 * down;
   return seen.active > 0 && seen.active < seen.count ? seen : ExpertsSeen{};
 }
 

@@ -44,9 +44,9 @@ AttentionSeen attention_seen(const trace::profile::Workload& work, double forwar
 /// Feed-forward networks that take only the tokens that a router gives them.
 struct ExpertsSeen {
   std::int64_t count = 0, active = 0, ffn = 0;  // 0: none
-  bool gated = false;
+  bool gated = false, grouped = false;          // grouped: one call for several experts
 };
-/// `layers`: blocks. Counts the router's columns, and rows of the experts' products against the tokens.
+/// `layers`: blocks. Counts the router's columns or the matrices of a grouped product, and rows of the experts' products against the tokens.
 ExpertsSeen experts_seen(const trace::profile::Workload& work, const Linears& linears, double forwards, std::int64_t layers);
 
 }  // namespace stepcast::cli

@@ -1,5 +1,6 @@
 // From a trace to a scenario as a user does it: written, run, compared; what is missing, and filled in. docs/diagnose.md, "From a trace to a scenario".
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -90,6 +91,44 @@ TEST_CASE("what a trace does not show is missing, and --model and --set fill it 
   REQUIRE_MESSAGE(filled.code == 0, filled.err);
   CHECK(Json::parse(filled.out)["scenario"]["complete"] == true);
   CHECK(place.run("run mine.json").code == 0);
+}
+
+TEST_CASE("experts that run in grouped products become a model with experts") {
+  ProfileJson trace;
+  int place = 0;
+  const auto op = [&](const std::string& name, const std::string& dims) {
+    ++place;
+    trace.event("cpu_op", name, 10 * place, 8, 1,
+                fmt::format(R"("External id":{},"Input Dims":[{}],"Input type":["c10::BFloat16"],"Sequence number":{})", place, dims, place));
+    trace.call("cudaLaunchKernel", 10 * place + 2, 3, place);
+    trace.raw(fmt::format(
+        R"({{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":{},"dur":8,"args":{{"device":0,"stream":7,"correlation":{},"External id":{}}}}})",
+        10 * place + 6, place, place));
+  };
+  for (int block = 0; block < 2; ++block) {
+    for (int i = 0; i < 4; ++i) op("aten::mm", "[512, 256], [256, 256]");
+    op("aten::_scaled_dot_product_flash_attention", "[2, 4, 256, 64], [2, 4, 256, 64], [2, 4, 256, 64]");
+    op("aten::mm", "[512, 256], [256, 8]");
+    op("aten::_grouped_mm", "[1024, 256], [8, 256, 384], [8]");
+    op("aten::_grouped_mm", "[1024, 256], [8, 256, 384], [8]");
+    op("aten::_grouped_mm", "[1024, 384], [8, 384, 256], [8]");
+  }
+  op("aten::mm", "[512, 256], [256, 5000]");
+  const Place place_of_trace;
+  place_of_trace.file("t.json", trace.text("\"deviceProperties\":[{\"id\":0,\"name\":\"NVIDIA H100 80GB HBM3\"}],"));
+  const Outcome r = place_of_trace.run("diagnose --json t.json --scenario mine.json");
+  REQUIRE_MESSAGE(r.code == 0, r.err);
+  const Json json = Json::parse(r.out);
+  CHECK(json["scenario"]["complete"] == true);
+  const Json& model = json["scenario"]["document"]["model"];
+  CHECK(model["experts"] == Json{{"count", 8}, {"active", 2}});
+  CHECK(model["ffn"] == 384);
+  CHECK(model["ffn_kind"] == "swiglu");
+  CHECK(model["layers"] == 2);
+  CHECK(model["vocab"] == 5000);
+  const Json& products = json["ranks"][0]["devices"]["0"]["matrix_products"];
+  CHECK(products["flop"].get<double>() == 2 * (2.0 * 512 * 256 * (4 * 256 + 8) + 3 * 2.0 * 1024 * 256 * 384) + 2.0 * 512 * 256 * 5000);
+  CHECK(json["predicted_beside_traced"]["per_step"][0]["name"] == "forward");
 }
 
 TEST_CASE("refused: a name that is no .json, files that are there, a model that is not known") {

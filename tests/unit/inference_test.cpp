@@ -124,6 +124,38 @@ TEST_CASE("experts: the router's columns, and rows against the tokens") {
   CHECK(experts_seen(work, linears_of(work, 2), 2, 3).count == 0);
 }
 
+TEST_CASE("experts in grouped products: by the matrices of one call, or by the router where a rank has but some of them") {
+  profile::Workload work;
+  work.attention = {{{2, 8, 8, 64, 64, 8, false}, Dtype::bf16, Pass::forward, 3}};
+  const auto grouped = [](std::int64_t k, std::int64_t n, std::int64_t groups, std::int64_t count) {
+    return profile::CountedProduct{{1, 256, n, k, groups}, Dtype::bf16, Pass::forward, false, count};
+  };
+  const auto seen = [&](std::vector<profile::CountedProduct> products) {
+    work.products = {product(128, 64, 64, 12), product(128, 64, 1000, 1)};
+    work.products.insert(work.products.end(), products.begin(), products.end());
+    return experts_seen(work, linears_of(work, 1), 1, 3);
+  };
+  // Gate and up apart, no router that is a product.
+  const ExpertsSeen apart = seen({grouped(64, 96, 8, 6), grouped(96, 64, 8, 3)});
+  CHECK(apart.count == 8);
+  CHECK(apart.active == 2);
+  CHECK(apart.ffn == 96);
+  CHECK(apart.gated);
+  CHECK(apart.grouped);
+  // Gate and up in one; 2 of the router's 16 experts are here.
+  const ExpertsSeen together = seen({product(128, 64, 16, 3), grouped(64, 192, 2, 3), grouped(96, 64, 2, 3)});
+  CHECK(together.count == 16);
+  CHECK(together.ffn == 96);
+  CHECK(together.gated);
+  // As many rows as tokens: each takes one expert; the narrowest layer is no router.
+  profile::CountedProduct up = grouped(64, 96, 4, 3), down = grouped(96, 64, 4, 3);
+  up.product.m = down.product.m = 128;
+  const ExpertsSeen one = seen({product(128, 64, 30, 3), up, down});
+  CHECK(one.count == 4);
+  CHECK(one.active == 1);
+  CHECK_FALSE(one.gated);
+}
+
 TEST_CASE("attention: fused, or by its batched products") {
   profile::Workload fused, unfused;
   fused.attention = {{{2, 8, 2, 64, 64, 16, false}, Dtype::bf16, Pass::forward, 6}, {{2, 8, 2, 64, 64, 16, true}, Dtype::bf16, Pass::backward, 6}};

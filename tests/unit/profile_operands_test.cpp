@@ -20,6 +20,25 @@ TEST_CASE("products: 2 m n k FLOP, times the batch") {
   CHECK_FALSE(product_of("MmBackward0", "[[64, 32]]"));  // as PyTorch records it: the gradient alone
 }
 
+TEST_CASE("grouped products: the rows of all experts in one call, whatever is divided among them") {
+  const Product forward{1, 512, 96, 64, 8};
+  CHECK(product_of("aten::_grouped_mm", "[[512, 64], [8, 64, 96], [8], [], []]") == forward);
+  CHECK(product_of("aten::_grouped_mm", "[[512, 64], [8, 64, 96], [8], [], []]")->flop() == 2.0 * 512 * 96 * 64);
+  CHECK(product_of("aten::_scaled_grouped_mm", "[[512, 64], [8, 64, 96], [512], [8, 96], [8]]") == forward);
+  CHECK(product_of("aten::_grouped_mm", "[[8, 96, 64], [64, 512], [8]]") == forward);                   // transposed
+  CHECK(product_of("aten::_grouped_mm", "[[64, 512], [512, 96], [8]]") == Product{1, 64, 96, 512, 8});  // gradients of the weights
+  CHECK(product_of("aten::_grouped_mm", "[[8, 4, 5], [8, 5, 6]]") == Product{8, 4, 6, 5});
+  CHECK(product_of("GroupedGemm", "[[512, 64], [8, 64, 96], [8], []]") == forward);
+  CHECK(product_of("GroupedGemm", "[[512, 64], [8, 96, 64], [8], []]") == forward);
+  CHECK(product_of("_GroupedLinear", "[[512, 64], [], [], [96, 64], [96, 64], [96, 64], [96, 64], [0], [0]]") == Product{1, 512, 96, 64, 4});
+  for (const char* wrong : {"", "[[512, 64]]", "[[512, 64], [8, 63, 96]]", "[[512, 64], [64]]", "[[8, 4, 5], [7, 5, 6]]"})
+    CHECK_FALSE(product_of("aten::_grouped_mm", wrong));
+  CHECK_FALSE(product_of("GroupedGemm", "[[512, 64], [8, 63, 96]]"));
+  CHECK_FALSE(product_of("_GroupedLinear", "[[512, 64], [96, 64], [97, 64]]"));
+  CHECK_FALSE(product_of("_GroupedLinear", "[[512, 64], []]"));
+  CHECK_FALSE(product_of("GroupedGemmBackward", "[[512, 96]]"));  // the gradient alone
+}
+
 TEST_CASE("attention: heads before the length in PyTorch's own operators, behind it in flash attention's") {
   const AttentionCall call{2, 32, 8, 1024, 2048, 128, false};
   CHECK(attention_of("aten::_scaled_dot_product_flash_attention", "[[2, 32, 1024, 128], [2, 8, 2048, 128], [2, 8, 2048, 128], []]") == call);

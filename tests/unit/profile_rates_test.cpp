@@ -3,6 +3,7 @@
 
 #include "support/profile_json.hpp"
 #include "trace/profile/rates.hpp"
+#include "trace/profile/workload.hpp"
 
 using stepcast::test::ProfileJson;
 using namespace stepcast::trace::profile;
@@ -27,6 +28,33 @@ TEST_CASE("products are linked to their kernels; a call with two kernels counts 
   CHECK(rates.products[0].flop == 2 * 2.0 * 64 * 32 * 16);
   CHECK(rates.products[0].time == std::chrono::microseconds(45));
   CHECK(rates.classes.at("gemm").count == 4);
+}
+
+TEST_CASE("grouped products count by their operator, or by the products that it calls instead") {
+  const auto kernel = [](const char* name, int ts, int dur, int id) {
+    return fmt::format(R"({{"ph":"X","cat":"kernel","name":"{}","pid":0,"tid":7,"ts":{},"dur":{},"args":{{"device":0,"stream":7,"External id":{}}}}})", name,
+                       ts, dur, id);
+  };
+  const char* const dims = R"("Input Dims":[[512, 64], [8, 64, 96], [8], [], []])";
+  const Profile p = ProfileJson()
+                        .event("cpu_op", "aten::_grouped_mm", 0, 50, 1, fmt::format(R"("External id":4,{})", dims))
+                        .event("cpu_op", "aten::_grouped_mm", 100, 50, 1, fmt::format(R"("External id":5,{})", dims))
+                        .event("cpu_op", "aten::mm", 110, 5, 1, R"("External id":6,"Input Dims":[[300, 64], [64, 96]])")
+                        .event("cpu_op", "aten::mm", 120, 5, 1, R"("External id":7,"Input Dims":[[212, 64], [64, 96]])")
+                        .event("cpu_op", "aten::mm", 200, 5, 1, R"("External id":8,"Input Dims":[[512, 64], [64, 96]])")
+                        .raw(kernel("cutlass::device_kernel<GroupedGemm>", 10, 20, 4))
+                        .raw(kernel("gemm", 130, 5, 6))
+                        .raw(kernel("gemm", 140, 5, 7))
+                        .raw(kernel("gemm", 210, 5, 8))
+                        .read();
+  double flop = 0;
+  for (const Products& products : rates_of(p, 0).products) flop += products.flop;
+  CHECK(flop == 3 * 2.0 * 512 * 64 * 96);
+  // The workload counts each grouped product once, and not the products within it.
+  std::int64_t grouped = 0, plain = 0;
+  for (const CountedProduct& product : workload_of(p, 0, Passes(p)).products) (product.product.groups == 8 ? grouped : plain) += product.count;
+  CHECK(grouped == 2);
+  CHECK(plain == 1);
 }
 
 TEST_CASE("bus bandwidth: nccl-tests' factors on the shortest of a kind") {

@@ -51,6 +51,39 @@ Order order_of(std::string_view op) {
   return Order::none;
 }
 
+/// PyTorch's grouped product, by the number of dimensions of its operands: rows, columns or the inner dimension are divided among the groups, or each has its own matrices.
+std::optional<Product> grouped_mm(const std::vector<Shape>& shapes) {
+  if (shapes.size() < 2) return {};
+  const Shape &a = shapes[0], &b = shapes[1];
+  if (a.size() == 2 && b.size() == 3 && a[1] == b[1]) return Product{1, a[0], b[2], a[1], b[0]};
+  if (a.size() == 3 && b.size() == 2 && a[2] == b[0]) return Product{1, b[1], a[1], a[2], a[0]};
+  const bool ends = shapes.size() > 2 && shapes[2].size() == 1;
+  if (a.size() == 2 && b.size() == 2 && a[1] == b[0]) return Product{1, a[0], b[1], a[1], ends ? shapes[2][0] : 1};
+  if (a.size() == 3 && b.size() == 3 && a[0] == b[0] && a[2] == b[1]) return Product{a[0], a[1], b[2], a[2]};
+  return {};
+}
+
+/// The grouped_gemm package: (rows x k), then the matrices, transposed or not.
+std::optional<Product> grouped_gemm(const std::vector<Shape>& shapes) {
+  if (shapes.size() < 2 || shapes[0].size() != 2 || shapes[1].size() != 3) return {};
+  const Shape &a = shapes[0], &b = shapes[1];
+  if (a[1] != b[1] && a[1] != b[2]) return {};
+  return Product{1, a[0], a[1] == b[1] ? b[2] : b[1], a[1], b[0]};
+}
+
+/// Transformer Engine: (rows x k), and one (n x k) for each group among its other arguments.
+std::optional<Product> grouped_linear(const std::vector<Shape>& shapes) {
+  if (shapes.empty() || shapes[0].size() != 2) return {};
+  Product product{1, shapes[0][0], 0, shapes[0][1], 0};
+  for (std::size_t i = 1; i < shapes.size(); ++i) {
+    if (shapes[i].size() != 2) continue;
+    if (shapes[i][1] != product.k || (product.groups > 0 && shapes[i][0] != product.n)) return {};
+    product.n = shapes[i][0];
+    ++product.groups;
+  }
+  return product.groups > 0 ? std::optional(product) : std::nullopt;
+}
+
 struct TypeName {
   std::string_view name;
   hw::Dtype dtype;
@@ -58,8 +91,16 @@ struct TypeName {
 
 }  // namespace
 
+bool is_grouped_product(std::string_view op) {
+  return op == "aten::_grouped_mm" || op.starts_with("aten::_scaled_grouped_mm") || op == "GroupedGemm" || op == "_GroupedLinear";
+}
+
 std::optional<Product> product_of(std::string_view op, std::string_view input_dims) {
   const std::string_view name = first_word(op);
+  if (is_grouped_product(name)) {
+    const std::vector<Shape> shapes = shapes_in(input_dims);
+    return name == "GroupedGemm" ? grouped_gemm(shapes) : name == "_GroupedLinear" ? grouped_linear(shapes) : grouped_mm(shapes);
+  }
   const bool added = name == "aten::addmm" || name == "aten::baddbmm";
   constexpr std::array<std::string_view, 4> kOthers = {"aten::mm", "aten::bmm", "MmBackward0", "BmmBackward0"};
   if (!added && std::find(kOthers.begin(), kOthers.end(), name) == kOthers.end()) return {};

@@ -11,14 +11,17 @@
 
 namespace stepcast::trace::profile {
 
-/// `batch` products (m x k)(k x n).
+/// `batch` products (m x k)(k x n). Of one call for several experts (`groups` matrices) the rows of all of them together; in the gradients of their weights it is k that is divided among them.
 struct Product {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  std::int64_t batch = 1, m = 0, n = 0, k = 0, groups = 1;
   [[nodiscard]] double flop() const { return 2 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
   auto operator<=>(const Product&) const = default;
 };
-/// Of aten::mm, addmm, bmm, baddbmm, or of the backward of one (as simulated traces call it); nothing for other operators or shapes that don't fit.
+/// Of aten::mm, addmm, bmm, baddbmm, or of the backward of one (as simulated traces call it), and of grouped products (aten::_grouped_mm and _scaled_grouped_mm, the grouped_gemm package,
+/// Transformer Engine's GroupedLinear); nothing for other operators or shapes that don't fit.
 std::optional<Product> product_of(std::string_view op, std::string_view input_dims);
+/// One call for the products of several experts.
+bool is_grouped_product(std::string_view op);
 
 /// Fused attention.
 struct AttentionCall {

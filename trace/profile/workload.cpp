@@ -37,7 +37,10 @@ class Counter {
     const auto dtype = op.types == kNoIndex ? std::nullopt : dtype_of(p_.types[op.types]);
     const Pass pass = passes_.at(op.thread, op.begin);
     if (const auto lookup = lookup_of(name, dims)) ++lookups_[{lookup->rows, lookup->width, lookup->batch, lookup->length}];
-    const auto product = product_of(name, dims);
+    // Where there is no kernel for grouped products, their operator calls one for each group.
+    const bool of_group = grouped_ends_.contains(op.thread) && op.begin < grouped_ends_[op.thread];
+    const auto product = of_group ? std::nullopt : product_of(name, dims);
+    if (product && is_grouped_product(name)) grouped_ends_[op.thread] = op.end;
     // PyTorch's operator of attention calls the one of the library, with the same operands: the outer counts.
     const bool inner = attention_ends_.contains(op.thread) && op.begin < attention_ends_[op.thread];
     const auto call = inner ? std::nullopt : attention_of(name, dims);
@@ -86,7 +89,7 @@ class Counter {
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, std::int64_t> lookups_;
   std::map<SentMessage, std::uint32_t> messages_;
   std::vector<Issued> issued_;
-  std::map<std::uint32_t, Time> attention_ends_;  // by thread, of the last operator of attention
+  std::map<std::uint32_t, Time> attention_ends_, grouped_ends_;  // by thread, of the last operator of attention, and of grouped products
 };
 
 }  // namespace
