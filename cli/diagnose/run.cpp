@@ -46,7 +46,10 @@ struct Gathered {
 
 void gather(profile::Profile recorded, const InferenceOptions& inference, const DiagnosisForms& forms, Gathered& all) {
   const profile::RankDiagnosis rank = profile::diagnose(std::move(recorded));
-  if (!all.inferred.scenario) all.inferred = infer(rank, inference);
+  if (!all.inferred.scenario) {
+    all.inferred = infer(rank, inference);
+    if (forms.page) all.page.add(all.inferred);
+  }
   RankReport report;
   if (forms.json) report.json = json_of(rank);
   if (forms.text) report.text = text_of(rank);

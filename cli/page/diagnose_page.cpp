@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/diagnose/inferred.hpp"
 #include "cli/report/diagnose/findings.hpp"
 #include "cli/report/table.hpp"
 #include "hw_models/ordered_json.hpp"
@@ -74,6 +75,12 @@ void replace_all(std::string& text, const std::string& what, const std::string& 
 
 }  // namespace
 
+void DiagnosePage::add(const Inferred& inferred) {
+  inferred_ = sections_of(inferred);
+  inferred_tiles_ = tiles_of(inferred);
+  if (inferred.utilisation) peak_flops_ = inferred.utilisation->peak_flops;
+}
+
 void DiagnosePage::add(const profile::RankDiagnosis& rank) {
   const std::string file = file_of(rank.profile);
   if (ranks_++ == 0) title_ = file;
@@ -95,12 +102,14 @@ void DiagnosePage::add(const profile::RankDiagnosis& rank) {
     if (devices_ > kDetailed) continue;
     details_.push_back(step_section(rank, device, where));
     if (device.gaps && device.gaps->total.count() > 0) details_.push_back(gaps_section(*device.gaps, where));
-    if (OrderedJson memory = memory_of(rank, name, where); !memory.is_null()) details_.push_back(std::move(memory));
+    for (OrderedJson one : {products_section(device.rates, peak_flops_, where), bandwidth_section(device.rates, where), memory_of(rank, name, where)})
+      if (!one.is_null()) details_.push_back(std::move(one));
   }
 }
 
 Page DiagnosePage::page(const std::vector<profile::Finding>& findings) const {
   Page page{"diagnose", title_, ranks_ > 1 ? fmt::format("and {} more files", ranks_ - 1) : "", tiles_, {}, {}};
+  page.tiles.insert(page.tiles.end(), inferred_tiles_.begin(), inferred_tiles_.end());
   page.tiles.push_back({"findings", std::to_string(findings.size()), ""});
   OrderedJson list = section("findings", "Findings", findings.empty() ? "Nothing takes a noteworthy share of the time." : "Largest share of the time first.");
   std::vector<profile::Finding> shown = findings;
@@ -117,6 +126,7 @@ Page DiagnosePage::page(const std::vector<profile::Finding>& findings) const {
   parts["unit"] = "s";
   parts["rows"] = breakdown_;
   if (devices_ > 0) page.sections.push_back(std::move(parts));
+  page.sections.insert(page.sections.end(), inferred_.begin(), inferred_.end());
   page.sections.insert(page.sections.end(), details_.begin(), details_.end());
   if (devices_ > kDetailed) page.notices.push_back(fmt::format("Timelines are shown of the first {} of {} devices.", kDetailed, devices_));
   return page;

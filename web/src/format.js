@@ -17,14 +17,22 @@ export function bytes(value) {
   return `${digits(value / 2 ** power, 4)} ${unit}`;
 }
 
+/// With a decimal prefix: rates.
+export function rate(value, unit) {
+  const size = Math.abs(value);
+  const [power, prefix] = size >= 1e12 ? [12, "T"] : size >= 1e9 ? [9, "G"] : size >= 1e6 ? [6, "M"] : size >= 1e3 ? [3, "k"] : [0, ""];
+  return `${digits(value / 10 ** power, 4)} ${prefix}${unit}`;
+}
+
 export const percent = (share) => `${(100 * share).toFixed(1)} %`;
 export const count = (value) => WHOLE.format(Math.round(value));
 
-/// A figure with its unit: s, B, share (0 to 1), ratio, or none.
+/// A figure with its unit: s, B, FLOP/s, B/s, share (0 to 1), ratio, or none.
 export function figure(value, unit) {
   if (value == null) return "–";
   if (unit === "s") return time(value);
   if (unit === "B") return bytes(value);
+  if (unit === "FLOP/s" || unit === "B/s") return rate(value, unit);
   if (unit === "ratio") return value.toFixed(3);
   return unit === "share" ? percent(value) : digits(value, 5);
 }

@@ -1,7 +1,7 @@
 // A table of figures: the text alternative of each chart, and a section of its own.
 import { h } from "./dom.js";
 
-const numeric = /^[-–+]?[\d,.]+( ?(%|s|ms|µs|us|ns|B|KiB|MiB|GiB|TiB))?$/;
+const numeric = /^[-–+]?[\d,.]+( ?(%|s|ms|µs|us|ns|B|KiB|MiB|GiB|TiB|[kMGT]?(FLOP|B)\/s))?$/;
 const dash = (cell) => cell === "–" || cell === "-" || cell === "";
 
 /// Columns in which every cell is a figure are aligned right.

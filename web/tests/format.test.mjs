@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bytes, count, figure, percent, time, words } from "../src/format.js";
+import { bytes, count, figure, percent, rate, time, words } from "../src/format.js";
 import { steps } from "../src/waterfall_steps.js";
 
 test("times, bytes, shares and counts", () => {
@@ -18,6 +18,9 @@ test("times, bytes, shares and counts", () => {
   assert.equal(count(4890.4), "4,890");
   assert.equal(figure(null, "s"), "–");
   assert.equal(figure(0.5, "share"), "50.0 %");
+  assert.equal(rate(312.44e12, "FLOP/s"), "312.4 TFLOP/s");
+  assert.equal(rate(512, "B/s"), "512 B/s");
+  assert.equal(figure(230e9, "B/s"), "230 GB/s");
   assert.equal(words("gap_all_gather"), "all-gather");
   assert.equal(words("reduce_scatter"), "reduce-scatter");
 });

@@ -69,6 +69,9 @@ for (const width of [400, 1600]) {
     assert.equal(await marks(page, "pareto", "g[data-mark=dot] circle"), 40);
     assert.equal(await marks(page, "decisions", "g[data-mark=bar] rect"), 2);
     assert.equal(await page.$$eval(".findings-list > li", (items) => items.length), 2);
+    assert.equal(await page.$$eval("section.table tbody tr", (rows) => rows.length), 25);
+    assert.equal(await marks(page, "bars", "g[data-mark=bar] rect"), 2);
+    assert.ok(await page.$$eval("section.bars svg text", (texts) => texts.some((text) => text.textContent === "250 TFLOP/s")));
     assert.equal(await page.$$eval("img", (found) => found.length), 0);
     await page.close();
   });

@@ -108,6 +108,34 @@ test("tune: a bar for each decision, and the settings to paste", options, async 
   await page.close();
 });
 
+test("diagnose --scenario: every key of the scenario, both steps, and what products and collectives reached", options, async () => {
+  const { place } = written("slow-host", "run", "7b-32xa100", "--set", "/host/scale=2", ...small);
+  const { report, page: path } = written("inferred", "diagnose", join(place, "out/trace.json.gz"), "--scenario", "mine.json");
+  const { sections, tiles: figures } = embedded(path);
+  const keys = sections.find(({ title }) => title === "The scenario behind this trace");
+  assert.equal(keys.rows.length, report.scenario.keys.length);
+  const [, scale, certainty] = keys.rows.find(([pointer]) => pointer === "/host/scale");
+  assert.equal(certainty, "seen");
+  assert.ok(Math.abs(Number(scale) - 2) < 0.04, scale);
+  const whole = ({ parts }) => Object.values(parts).reduce((sum, part) => sum + part, 0);
+  const [traced, predicted] = sections.find(({ title }) => title === "A step, predicted and traced").rows.map(whole);
+  const step = report.predicted_beside_traced.per_step[0];
+  assert.ok(Math.abs(traced * 1e6 - step.traced_us) < 1 && Math.abs(predicted * 1e6 - step.predicted_us) < 1);
+  const rates = sections.filter(({ kind, unit }) => kind === "bars" && unit !== "s").map(({ unit }) => unit);
+  assert.deepEqual(rates, ["FLOP/s", "B/s"]);
+  assert.equal(figures.find(({ label }) => label === "MFU").value, `${(100 * report.utilisation.mfu).toFixed(1)} %`);
+  for (const width of [400, 1600]) {
+    const { page, complaints } = await open(browser, path, { width, dark: width === 400 });
+    assert.deepEqual(complaints, []);
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `overflow at ${width}`);
+    const tables = await page.$$eval("section.table", (all) => all.map((section) => [section.querySelector("h2").textContent, section.querySelectorAll("tbody tr").length]));
+    assert.equal(new Map(tables).get(keys.title), keys.rows.length);
+    await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));
+    assert.deepEqual(await accessibilityFaults(page), []);
+    await page.close();
+  }
+});
+
 test("diagnose: the findings, and lanes of the step, of a trace that the program wrote", options, async () => {
   const { place } = written("traced", "run", "7b-32xa100", "--set", "/policy/backward_prefetch=NONE", ...small);
   const { report, page: path } = written("diagnosed", "diagnose", join(place, "out/trace.json.gz"));

@@ -109,6 +109,14 @@ export const planned = {
         { finding: "launch_bound", where: HOSTILE, confidence: 0.5, share_of_step: 0.1, evidence: [], advice: "compile", upper_bound_gain: null, forecast_gain: null },
       ],
     },
+    {
+      kind: "table", title: "The scenario behind this trace", text: "23 keys are seen in the file, 0 given, 2 guessed, 0 missing.", columns: ["key", "value", "how sure", "because"],
+      rows: [["/cluster/nodes", "4", "guessed", HOSTILE], ...[...Array(24).keys()].map((i) => [`/model/key_${i}`, `${i}`, "seen", "a side of every linear layer's weight, ".repeat(1 + (i % 4))])],
+    },
+    {
+      kind: "bars", title: "FLOP/s of matrix products and attention", text: "211.4 TFLOP/s over all of them.", unit: "FLOP/s",
+      bars: [{ name: `aten::mm [[4096, 4096], [4096, 11008]] ${HOSTILE}`, value: 250e12, note: "64 calls" }, { name: "aten::bmm [[8, 4, 5], [8, 5, 6]]", value: 3e9, note: "2 calls" }],
+    },
     { kind: "code", title: "Settings to paste", text: "In each framework's own words.", blocks: [{ name: "fsdp1", text: `import torch  # ${HOSTILE}\n` }, { name: "environment", text: "export X=1\n" }] },
   ],
 };

@@ -15,13 +15,9 @@ namespace {
 
 constexpr std::size_t kValueWidth = 28;
 
-std::string value_text(const OrderedJson& value) {
-  return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.is_object() ? "{...}" : value.dump();
-}
-
 /// How a user settles a key that is not sure.
 std::string setting_for(const InferredKey& key) {
-  return fmt::format("--set {}={}", key.pointer, key.certainty == Certainty::missing ? "VALUE" : value_text(key.value));
+  return fmt::format("--set {}={}", key.pointer, key.certainty == Certainty::missing ? "VALUE" : key_value_text(key.value));
 }
 
 OrderedJson keys_of(const ScenarioDraft& draft) {
@@ -38,6 +34,10 @@ OrderedJson keys_of(const ScenarioDraft& draft) {
 }
 
 }  // namespace
+
+std::string key_value_text(const OrderedJson& value) {
+  return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.is_object() ? "{...}" : value.dump();
+}
 
 OrderedJson json_of(const TraceScenario& scenario) {
   return {{"complete", scenario.scenario.has_value()},
@@ -69,7 +69,7 @@ OrderedJson keys_document(const TraceScenario& scenario, const std::string& file
 std::string text_of(const TraceScenario& scenario) {
   Table table({"scenario behind this trace", "value", "", "because"}, {0, 1, 2, 3});
   for (const InferredKey& key : scenario.draft.keys())
-    table.add({key.pointer, printable(value_text(key.value), kValueWidth), name(key.certainty), key.because});
+    table.add({key.pointer, printable(key_value_text(key.value), kValueWidth), name(key.certainty), key.because});
   std::string text = "\n" + table.render();
   if (scenario.problem.empty()) return text;
   text += wrapped("It can't be run yet: " + scenario.problem, 2);

@@ -18,6 +18,9 @@ std::string text_of(const TraceScenario& scenario);
 std::string text_of(const std::optional<Utilisation>& utilisation);
 std::string text_of(const SideBySide& compared);
 
+/// A key's value in words; empty where it is missing.
+std::string key_value_text(const nlohmann::ordered_json& value);
+
 /// The list beside a written scenario: {schema, scenario, keys}.
 nlohmann::ordered_json keys_document(const TraceScenario& scenario, const std::string& file);
 
