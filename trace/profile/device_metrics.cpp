@@ -1,6 +1,7 @@
 // Numbers of one device. Test: tests/model/profile_figures_test.cpp.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "trace/profile/coverage.hpp"
 #include "trace/profile/metrics.hpp"
@@ -17,10 +18,12 @@ Time length(const DeviceOp& op) { return op.end - op.begin; }
 TimedOps timed(const Profile& profile, const Ops& ops) {
   TimedOps out;
   out.reserve(ops.size());
-  for (const DeviceOp* op : ops) {
-    const bool nccl = op->kind == DeviceKind::communication && is_nccl(profile.names[op->name]);
-    out.push_back({{op->begin, op->end}, op->kind, nccl});
-  }
+  std::vector<std::optional<bool>> known(profile.names.size());
+  const auto nccl = [&](std::uint32_t name) {
+    if (!known[name]) known[name] = is_nccl(profile.names[name]);
+    return *known[name];
+  };
+  for (const DeviceOp* op : ops) out.push_back({{op->begin, op->end}, op->kind, op->kind == DeviceKind::communication && nccl(op->name)});
   return out;
 }
 

@@ -28,6 +28,25 @@ double bytes_per_element(std::string_view dtype) {
   return dtype.starts_with("Float8") ? 1 : 0;
 }
 
+/// The class of each name, once: a name tells it by a search for many parts.
+class Classes {
+ public:
+  explicit Classes(const Texts& names) : names_(names), known_(names.size()) {}
+  std::string_view of(std::uint32_t name) {
+    if (known_[name].empty()) known_[name] = kernel_class(names_[name]);
+    return known_[name];
+  }
+
+ private:
+  const Texts& names_;
+  std::vector<std::string_view> known_;
+};
+
+void add_to_class(ClassTotal& total, const DeviceOp& op) {
+  ++total.count;
+  total.total += op.end - op.begin;
+}
+
 std::vector<CollectiveRate> collectives_of(const Profile& p, const std::vector<const DeviceOp*>& ops, const Coverage& compute) {
   std::map<std::tuple<std::string, std::uint32_t>, CollectiveRate> rates;
   for (const DeviceOp* op : ops) {
@@ -115,14 +134,15 @@ Rates rates_of(const Profile& profile, std::uint32_t device) {
   std::vector<const DeviceOp*> ops;
   Spans compute;
   Rates rates;
+  Classes classes(profile.names);
   for (const DeviceOp& op : profile.device_ops) {
     if (op.kind == DeviceKind::other || profile.streams[op.stream].device != device) continue;
     ops.push_back(&op);
     if (op.kind != DeviceKind::compute) continue;
     compute.push_back({op.begin, op.end});
-    ClassTotal& total = rates.classes[std::string(kernel_class(profile.names[op.name]))];
-    ++total.count;
-    total.total += op.end - op.begin;
+    const std::string_view name = classes.of(op.name);
+    const auto total = rates.classes.find(name);
+    add_to_class(total == rates.classes.end() ? rates.classes[std::string(name)] : total->second, op);
   }
   count_products(profile, ops, rates);
   rates.collectives = collectives_of(profile, ops, Coverage(std::move(compute)));
