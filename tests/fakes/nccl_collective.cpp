@@ -79,7 +79,6 @@ Nccl& all() {
 void take_part(const Stream::Running& now, const std::shared_ptr<Comm>& comm, std::uint64_t number, Post post) {
   std::unique_lock lock(all().mutex);
   all().changed.wait(lock, [&] { return comm->turn == number || comm->aborted; });
-  if (comm->aborted) return;
   Clique& clique = *comm->clique;
   now.clock.join(comm->clock);
   const Sizes sizes = sizes_of(post, clique.size);
@@ -88,6 +87,7 @@ void take_part(const Stream::Running& now, const std::shared_ptr<Comm>& comm, st
     post.send = now.gpu.memory.touch(post.send, sizes.send, false, now.toucher());
     post.recv = now.gpu.memory.touch(post.recv, sizes.recv, true, now.toucher());
   }
+  if (comm->aborted) return;  // with anything in its output, which what is queued behind it may read: the job has failed
   Round& round = clique.rounds[number];
   round.posts.resize(clique.size);
   const bool agreed = agree(clique, round, post);
@@ -99,6 +99,7 @@ void take_part(const Stream::Running& now, const std::shared_ptr<Comm>& comm, st
     all().changed.notify_all();
   }
   all().changed.wait(lock, [&] { return round.done || comm->aborted; });
+  if (!round.done) round.posts[static_cast<std::size_t>(comm->rank)].here = false;  // whoever comes later must not find memory that is given back by then
   comm->clock = now.clock;
   ++comm->turn;
   all().changed.notify_all();
