@@ -85,6 +85,8 @@ class Clock {
  public:
   [[nodiscard]] SimTime now() const;
   Clock();
+  /// Before it is used: to agree with another process's.
+  void shift(SimTime by) { start_ -= by.count() / 1000; }
 
  private:
   std::int64_t start_;

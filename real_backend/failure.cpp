@@ -8,6 +8,16 @@ namespace stepcast::real {
 void Failure::raise(const std::string& cause) {
   const std::lock_guard lock(mutex_);
   causes_.push_back(cause);
+  wake();
+}
+
+void Failure::stop() {
+  const std::lock_guard lock(mutex_);
+  wake();
+}
+
+/// Needs the lock.
+void Failure::wake() {
   raised_.store(true, std::memory_order_release);
   for (Counter* counter : watched_) advance(*counter);  // a waiter only looks again when the value has changed
 }

@@ -21,6 +21,8 @@ class Failure {
  public:
   /// Notes the cause and wakes all who wait.
   void raise(const std::string& cause);
+  /// Wakes all who wait; the cause is told elsewhere.
+  void stop();
   [[nodiscard]] bool raised() const { return raised_.load(std::memory_order_acquire); }
   [[nodiscard]] std::vector<std::string> causes() const;
 
@@ -40,6 +42,8 @@ class Failure {
   }
 
  private:
+  void wake();
+
   std::atomic<bool> raised_{false};
   mutable std::mutex mutex_;
   std::vector<std::string> causes_;

@@ -11,53 +11,59 @@
 #include <deque>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "real_backend/executor.hpp"
 #include "real_backend/failure.hpp"
 #include "real_backend/host/driver.hpp"
+#include "real_backend/launch/link.hpp"
 #include "real_backend/parameters.hpp"
 
 namespace stepcast::real {
 namespace {
 
-/// What a rank leaves behind. Steps are there up to `done`, whatever comes of the rest.
-struct RankResult {
-  std::vector<StepMetrics> steps;
-  Counter done{0};
-  std::atomic<bool> back{false};  // its threads have ended
-  std::vector<Moments> parameters;
-  MemoryPeaks memory;
-  trace::Trace trace;
-  bool out_of_memory = false;
-};
-
 /// Owned by all its threads too, so that those which never end have what they use.
 class Job : public std::enable_shared_from_this<Job> {
  public:
-  Job(const program::Program& program, const JobSettings& settings, const MakeDriver& make_driver)
-      : program_(program), settings_(settings), driver_(make_driver({failure_, progress_, clock_, settings_.training})) {
+  Job(const program::Program& program, const JobSettings& settings, const MakeDriver& make_driver, Peers* peers)
+      : program_(program),
+        settings_(settings),
+        driver_(make_driver({failure_, progress_, clock_, settings_.training})),
+        own_begin_(peers == nullptr ? 0 : peers->rank()),
+        own_end_(peers == nullptr ? static_cast<std::int32_t>(settings.training.ranks) : own_begin_ + 1) {
     for (std::int64_t rank = 0; rank < settings.training.ranks; ++rank) results_.emplace_back().steps.resize(program.steps.size());
+    if (peers == nullptr) return;
+    if (peers->size() != settings.training.ranks) throw std::logic_error("a job has as many processes as ranks");
+    link_.emplace(*peers, LinkedJob{failure_, progress_, results_, settings_.traced_ranks});
   }
 
   JobResult run() {
+    if (link_) link_->meet(settings_.identity, clock_, settings_.deadline_s);
     std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < results_.size(); ++rank)
-      threads.emplace_back([job = shared_from_this(), rank] { job->run_rank(static_cast<std::int32_t>(rank)); });
-    watch();
-    for (std::size_t rank = 0; rank < threads.size(); ++rank) {
-      if (results_[rank].back.load(std::memory_order_acquire)) threads[rank].join();
-      else threads[rank].detach();
+    for (std::int32_t rank = own_begin_; rank < own_end_; ++rank) {
+      if (failure_.raised()) result_of(rank).back = true;  // the processes have not met
+      else threads.emplace_back([job = shared_from_this(), rank] { job->run_rank(rank); });
     }
+    watch();
+    for (std::thread& thread : threads) {
+      const std::int32_t rank = own_begin_ + static_cast<std::int32_t>(&thread - threads.data());
+      if (result_of(rank).back.load(std::memory_order_acquire)) thread.join();
+      else thread.detach();
+    }
+    if (link_ && link_->over()) throw JobEnded(*link_->over());
     return joined();
   }
 
  private:
+  [[nodiscard]] RankResult& result_of(std::int32_t rank) { return results_[static_cast<std::size_t>(rank)]; }
+
   void run_rank(std::int32_t rank) {
     const std::string who = "rank " + std::to_string(rank);
-    RankResult& result = results_[static_cast<std::size_t>(rank)];
+    RankResult& result = result_of(rank);
     try {
       work(rank, result);
     } catch (const Stopped&) {  // its cause is told elsewhere
@@ -94,35 +100,58 @@ class Job : public std::enable_shared_from_this<Job> {
   /// A rank has done a step.
   void keep(std::int32_t rank, std::int32_t step, const StepMetrics& metrics) {
     if (!std::isfinite(metrics.loss)) throw std::runtime_error(fmt::format("the loss is not a finite number in step {}", step));
-    RankResult& result = results_[static_cast<std::size_t>(rank)];
+    RankResult& result = result_of(rank);
     result.steps[static_cast<std::size_t>(step)] = metrics;
     if (settings_.on_step) settings_.on_step(rank, step);
     result.done.store(static_cast<std::uint32_t>(step) + 1, std::memory_order_release);
   }
 
+  /// Those that are not back, by number. Of several processes the first waits for all, the others for their own.
   [[nodiscard]] std::string missing_ranks() const {
+    const bool all = !link_ || link_->first();
     std::string list;
-    for (std::size_t rank = 0; rank < results_.size(); ++rank)
-      if (!results_[rank].back.load(std::memory_order_acquire)) list += (list.empty() ? "" : ", ") + std::to_string(rank);
+    for (std::size_t rank = 0; rank < results_.size(); ++rank) {
+      const bool waited_for = all || static_cast<std::int32_t>(rank) == own_begin_;
+      if (waited_for && !results_[rank].back.load(std::memory_order_acquire)) list += (list.empty() ? "" : ", ") + std::to_string(rank);
+    }
     return list;
   }
 
   /// Waits for all ranks; ends the job when no kernel of any of them has ended for too long, and gives those up that don't end then.
   void watch() {
-    auto since = std::chrono::steady_clock::now();
-    std::uint32_t seen = progress_.load();
-    bool late = false;
+    Patience patience(progress_.load());
     for (std::string missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      const auto now = std::chrono::steady_clock::now();
-      if (progress_.load() != seen) seen = progress_.load(), since = now;
-      const double idle = std::chrono::duration<double>(now - since).count();
-      if (!late && idle >= settings_.deadline_s) {
-        late = true;
-        if (!failure_.raised()) failure_.raise(fmt::format("no kernel of any rank has ended for {:g} s", settings_.deadline_s));
+      if (link_) link_->turn();
+      if (link_ && !link_->first()) {
+        if (gives_up_first()) return;
+        continue;
       }
+      const double idle = patience.idle(progress_.load());
+      if (idle >= settings_.deadline_s && !std::exchange(late_, true) && !failure_.raised())
+        failure_.raise(fmt::format("no kernel of any rank has ended for {:g} s", settings_.deadline_s));
       if (idle >= settings_.deadline_s + kGrace) return failure_.raise("a kernel does not return; left behind: rank " + missing);
+      if (is_told_to_end()) return;
     }
+    if (link_) link_->turn();  // tells the first of this rank's end, or the others to stop
+  }
+
+  /// Somebody ends the job from outside, who will not wait for long.
+  [[nodiscard]] bool is_told_to_end() {
+    const auto now = std::chrono::steady_clock::now();
+    if (told_to_end_) return std::chrono::duration<double>(now - *told_to_end_).count() > kHurry;
+    const std::string cause = settings_.ended_by ? settings_.ended_by() : "";
+    if (cause.empty()) return false;
+    if (!failure_.raised()) failure_.raise(cause);
+    told_to_end_ = now;
+    return false;
+  }
+
+  /// The first process names ranks whose kernels don't return, and it knows of deadlines; here it is enough not to wait for it in vain.
+  [[nodiscard]] bool gives_up_first() {
+    if (link_->silence() < settings_.deadline_s + kSilence) return link_->over().has_value();
+    failure_.stop();
+    return true;
   }
 
   /// Means over the ranks of the steps that all have done.
@@ -142,19 +171,45 @@ class Job : public std::enable_shared_from_this<Job> {
     result.failures = failure_.causes();
     result.steps = steps();
     for (const RankResult& rank : results_) result.out_of_memory = result.out_of_memory || (rank.back.load() && rank.out_of_memory);
-    if (!result.failures.empty()) return result;
+    if (failure_.raised() || (link_ && !link_->first())) return result;
     for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
       Moments all;
       for (const RankResult& rank : results_) all.sum += rank.parameters[i].sum, all.squares += rank.parameters[i].squares;
       result.parameters.push_back({program_.parameters[i].name, all.sum, std::sqrt(all.squares)});
     }
     result.memory = results_.front().memory;
-    result.trace = std::move(results_.front().trace);
-    result.trace.world_size = static_cast<std::int32_t>(results_.size());
+    result.trace = trace();
     return result;
   }
 
-  static constexpr double kGrace = 1;  // seconds for threads to end once they are told to
+  /// All ranks have the first one's names; of the steps its marks are kept.
+  [[nodiscard]] trace::Trace trace() {
+    trace::Trace all = std::move(results_.front().trace);
+    all.world_size = static_cast<std::int32_t>(results_.size());
+    for (std::int32_t rank = 1; rank < std::min(settings_.traced_ranks, all.world_size); ++rank) {
+      all.ranks.push_back(std::move(result_of(rank).trace.ranks.front()));
+      all.ranks.back().rank = rank;
+    }
+    return all;
+  }
+
+  /// How long nothing has ended.
+  class Patience {
+   public:
+    explicit Patience(std::uint32_t progress) : seen_(progress) {}
+    double idle(std::uint32_t progress) {
+      const auto now = std::chrono::steady_clock::now();
+      if (progress != seen_) seen_ = progress, since_ = now;
+      return std::chrono::duration<double>(now - since_).count();
+    }
+
+   private:
+    std::uint32_t seen_;
+    std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  };
+  static constexpr double kGrace = 1;    // seconds for threads to end once they are told to
+  static constexpr double kHurry = 0.3;  // of a job that is ended from outside: mpirun kills what has not ended a second after it asked
+  static constexpr double kSilence = 5;  // of the first process, beyond the deadline
 
   const program::Program program_;
   const JobSettings settings_;
@@ -163,12 +218,20 @@ class Job : public std::enable_shared_from_this<Job> {
   Counter progress_{0};
   const std::unique_ptr<Driver> driver_;
   std::deque<RankResult> results_;
+  const std::int32_t own_begin_, own_end_;  // ranks of this process
+  std::optional<Link> link_;
+  bool late_ = false;
+  std::optional<std::chrono::steady_clock::time_point> told_to_end_;
 };
 
 }  // namespace
 
 JobResult train(const program::Program& program, const JobSettings& settings, const MakeDriver& make_driver) {
-  return std::make_shared<Job>(program, settings, make_driver)->run();
+  return std::make_shared<Job>(program, settings, make_driver, nullptr)->run();
+}
+
+JobResult train(const program::Program& program, const JobSettings& settings, const MakeDriver& make_driver, Peers& peers) {
+  return std::make_shared<Job>(program, settings, make_driver, &peers)->run();
 }
 
 JobResult train_on_host(const program::Program& program, const JobSettings& settings) { return train(program, settings, host::make_driver); }

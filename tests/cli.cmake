@@ -4,8 +4,8 @@ stepcast_test(cli golden/cli_test.cpp golden/replay_test.cpp golden/validate_tes
 target_compile_definitions(test_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>")
 add_dependencies(test_cli stepcast)
 
-stepcast_test(train_cli golden/train_cli_test.cpp golden/closed_loop_test.cpp LINK nlohmann_json::nlohmann_json)
-target_compile_definitions(test_train_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>")
+stepcast_test(train_cli golden/train_cli_test.cpp golden/train_mpi_test.cpp golden/closed_loop_test.cpp LINK nlohmann_json::nlohmann_json)
+target_compile_definitions(test_train_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>" STEPCAST_MPIRUN="$<$<BOOL:${STEPCAST_MPI_FOUND}>:${MPIEXEC_EXECUTABLE}>")
 add_dependencies(test_train_cli stepcast)
 
 # The page that follows its sliders: what is answered, without sockets, then the command over one.

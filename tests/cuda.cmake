@@ -17,6 +17,7 @@ stepcast_test(cuda
   unit/cuda_device_test.cpp
   unit/cuda_fakes_test.cpp
   unit/cuda_kernels_test.cpp
+  unit/cuda_launch_test.cpp
   unit/cuda_train_test.cpp
   LINK stepcast_cuda_on_fakes nlohmann_json::nlohmann_json)
 

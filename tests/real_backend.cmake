@@ -3,6 +3,7 @@ stepcast_test(real_backend
   unit/host_bench_test.cpp
   unit/host_device_test.cpp
   unit/host_kernels_test.cpp
+  unit/launch_test.cpp
   unit/train_test.cpp
   unit/training_test.cpp
   LINK stepcast_real_backend nlohmann_json::nlohmann_json

@@ -4,7 +4,7 @@
 
 namespace stepcast::cli {
 
-RealDevice cuda_device(std::int32_t) {
+RealDevice cuda_device(std::int32_t, const TrainProcess*) {
   throw InputError("command line", "", "--device cuda: this build has no CUDA driver",
                    "it is built where nvcc, cuBLAS and NCCL are found: cmake --preset cuda says what is missing; --device host runs here");
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/train/process.hpp"
 #include "real_backend/driver.hpp"
 
 namespace stepcast::cli {
@@ -18,9 +19,9 @@ struct RealDevice {
   real::MakeDriver make_driver;
 };
 
-/// For so many ranks. Throws InputError where this machine, or this build, has no such device or too few.
-RealDevice real_device(const std::string& name, std::int32_t ranks);
+/// For so many ranks, in this process unless it is one of several. Throws InputError where this machine, or this build, has no such device or too few.
+RealDevice real_device(const std::string& name, std::int32_t ranks, const TrainProcess* process = nullptr);
 /// In cuda_device.cpp where the build has the CUDA driver, else in no_cuda_device.cpp.
-RealDevice cuda_device(std::int32_t ranks);
+RealDevice cuda_device(std::int32_t ranks, const TrainProcess* process);
 
 }  // namespace stepcast::cli

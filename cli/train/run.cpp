@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/build_id.hpp"
 #include "cli/inputs.hpp"
 #include "cli/report/report.hpp"
 #include "cli/report/table.hpp"
@@ -38,6 +40,10 @@ real::JobSettings settings_of(const scenarios::Scenario& scenario, const TrainOp
   const auto pool = static_cast<double>(settings.memory.pool_bytes);
   settings.memory.allocator = allocator_settings(scenario.allocator, pool, pool);  // nothing lies beside the pool
   settings.deadline_s = options.deadline_s;
+  settings.traced_ranks = options.traced_ranks;
+  settings.ended_by = options.ended_by;
+  const std::string run = scenarios::to_json(scenario).dump() + build_id() + options.device + (options.closed_form ? "closed form" : "");
+  settings.identity = std::hash<std::string>{}(run);
   return settings;
 }
 
@@ -46,8 +52,10 @@ void keep_active_steps(const scenarios::Scenario& scenario, trace::Trace& trace)
   const auto first = static_cast<std::uint16_t>(scenario.run.steps - scenario.run.active);
   const SimTime begin = trace.steps[first].host_begin;
   trace.first_recorded_step = first;
-  std::erase_if(trace.ranks[0].slices, [&](const trace::Slice& slice) { return slice.step < first; });
-  std::erase_if(trace.ranks[0].memory, [&](const trace::MemorySample& sample) { return sample.time < begin; });
+  for (trace::RankTrace& rank : trace.ranks) {
+    std::erase_if(rank.slices, [&](const trace::Slice& slice) { return slice.step < first; });
+    std::erase_if(rank.memory, [&](const trace::MemorySample& sample) { return sample.time < begin; });
+  }
 }
 
 /// What the run left, in the form of a simulation's result.
@@ -78,18 +86,30 @@ void fill_report(const scenarios::Scenario& scenario, const RealDevice& device, 
   report.memory_limit_bytes = static_cast<std::int64_t>(scenario.allocator.memory_fraction.value_or(1) * static_cast<double>(pool_bytes(scenario, device)));
 }
 
+real::JobResult run_job(const program::Program& program, const real::JobSettings& settings, const real::MakeDriver& make_driver, const TrainProcess* process) {
+  return process == nullptr ? real::train(program, settings, make_driver) : real::train(program, settings, make_driver, *process->peers);
+}
+
 }  // namespace
 
 Trained train(const scenarios::Scenario& scenario, const TrainOptions& options) {
   if (scenario.fixed_costs) throw InputError(scenario.name, "/fixed_costs", "has no kernels that could be run", "leave it out");
-  const RealDevice device = real_device(options.device, static_cast<std::int32_t>(scenarios::ranks(scenario)));
+  const auto ranks = static_cast<std::int32_t>(scenarios::ranks(scenario));
+  if (options.process != nullptr && options.process->peers->size() != ranks)
+    throw InputError(scenario.name, "/cluster", fmt::format("has {} ranks, and {} processes were started", ranks, options.process->peers->size()),
+                     "one process for each rank; --ranks N changes the scenario's");
+  if (options.traced_ranks > ranks)
+    throw InputError("command line", "", fmt::format("--trace-ranks: {} ranks can't be in the trace of a run that has {}", options.traced_ranks, ranks),
+                     "fewer");
+  const RealDevice device = real_device(options.device, ranks, options.process);
   if (scenario.allocator.expandable_segments && !device.expandable_segments)
     throw InputError(scenario.name, "/allocator/expandable_segments", "can't be had on --device " + device.name, "it takes whole segments, by cudaMalloc");
   Trained trained;
   trained.machine = device.machine;
   trained.measured.scenario = scenario;
   trained.measured.program = program::build_program(scenarios::step_spec(scenario), scenario.run.steps);
-  real::JobResult job = real::train(trained.measured.program, settings_of(scenario, options, device), device.make_driver);
+  real::JobResult job = run_job(trained.measured.program, settings_of(scenario, options, device), device.make_driver, options.process);
+  if (options.process != nullptr && options.process->peers->rank() > 0) return trained;
   trained.failures = job.failures;
   trained.steps = job.steps;
   trained.parameters = job.parameters;

@@ -45,7 +45,7 @@ class Ranks {
  private:
   Failure failure_;
   Counter progress_{0};
-  host::Groups groups_;
+  host::SharedGroups groups_;
   Clock clock_;
   Training training_{.vocab = 2};
   std::vector<std::unique_ptr<host::HostDevice>> devices_;

@@ -14,7 +14,9 @@ Arena::Arena(std::int64_t bytes) : bytes_(bytes) {
   base_ = static_cast<std::byte*>(memory);
 }
 
-Arena::~Arena() { munmap(base_, static_cast<std::size_t>(bytes_)); }
+Arena::~Arena() {
+  if (base_ != nullptr) munmap(base_, static_cast<std::size_t>(bytes_));
+}
 
 std::byte* Arena::at(std::uint64_t address, std::int64_t bytes) const {
   if (address + static_cast<std::uint64_t>(bytes) > static_cast<std::uint64_t>(bytes_))

@@ -13,6 +13,8 @@ class Arena {
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
+  /// The memory stays for as long as the process does.
+  void leave() { base_ = nullptr; }
   /// Throws std::runtime_error beyond the end.
   [[nodiscard]] std::byte* at(std::uint64_t address, std::int64_t bytes) const;
 

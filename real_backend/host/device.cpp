@@ -19,6 +19,7 @@ HostDevice::~HostDevice() {
   for (auto& lane : lanes_) lane.reset();
   for (const auto& event : events_) common_.failure.forget(event->completed);
   for (Counter& turn : turn_) common_.failure.forget(turn);
+  if (common_.failure.raised() && groups_.outlive_failures()) arena_.leave();
 }
 
 HostDevice::Lane& HostDevice::lane(program::Stream stream) {

@@ -13,9 +13,12 @@ class HostDriver final : public Driver {
 
  private:
   Common common_;
-  Groups groups_;
+  SharedGroups groups_;
 };
 
 std::unique_ptr<Driver> make_driver(const Common& common);
+
+/// For a pool of this size: segments begin at multiples, so some lies between them.
+std::int64_t address_space(std::int64_t pool_bytes);
 
 }  // namespace stepcast::real::host

@@ -59,7 +59,7 @@ std::byte* bytes(std::vector<double>& values) { return reinterpret_cast<std::byt
 TEST_CASE("collectives give what their definitions say, time after time") {
   constexpr std::int32_t kRanks = 3;
   Failure failure;
-  Groups groups(failure, kRanks);
+  SharedGroups groups(failure, kRanks);
   on_ranks(kRanks, failure, [&](std::int32_t rank) {
     auto [group, member] = groups.of(program::Communicator::shard, kRanks, rank);
     for (std::uint32_t round = 0; round < 40; round += 4) {
@@ -82,7 +82,7 @@ TEST_CASE("collectives give what their definitions say, time after time") {
 
 TEST_CASE("shard groups are neighbours, replica groups have one of each") {
   Failure failure;
-  Groups groups(failure, 6);
+  SharedGroups groups(failure, 6);
   CHECK(groups.of(program::Communicator::shard, 3, 4).second == 1);
   CHECK(groups.of(program::Communicator::shard, 3, 4).first == groups.of(program::Communicator::shard, 3, 5).first);
   CHECK(groups.of(program::Communicator::shard, 3, 4).first != groups.of(program::Communicator::shard, 3, 2).first);
@@ -92,7 +92,7 @@ TEST_CASE("shard groups are neighbours, replica groups have one of each") {
 
 TEST_CASE("ranks that disagree about a collective fail, and so do those who wait for one that never comes") {
   Failure failure;
-  Groups groups(failure, 2);
+  SharedGroups groups(failure, 2);
   on_ranks(2, failure, [&](std::int32_t rank) {
     auto [group, member] = groups.of(program::Communicator::shard, 2, rank);
     std::vector<double> x(4);
@@ -102,7 +102,7 @@ TEST_CASE("ranks that disagree about a collective fail, and so do those who wait
   CHECK(failure.causes().front().find("another rank of the group does") == 0);
 
   Failure lonely;
-  Groups half(lonely, 2);
+  SharedGroups half(lonely, 2);
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     lonely.raise("rank 1: gone");
