@@ -113,7 +113,7 @@ Exit demo(const DemoOptions& options) {
     reports.push_back(prediction.report);
     if (prediction.report.scenario.seq_len == reports.front().scenario.seq_len) last = std::move(prediction);
   }
-  publish(*last, folder, options.output.force, series_of(reports).front());
+  publish(*last, folder, options.output.force, {}, series_of(reports).front());
   print(options.output.json ? demo_json(reports, folder).dump(2) + "\n" : demo_text(reports, folder));
   return Exit::ok;
 }

@@ -19,6 +19,26 @@ std::string cause_of(const std::string& constant) {
   return constant.ends_with("_network_hop") ? "network_hop" : constant;
 }
 
+/// Calls `visit` with each constant that a draw moves.
+template <class Visit>
+void for_each_drawn(Hardware& hardware, Visit visit) {
+  using calibration::Owner;
+  for (const calibration::Parameter& parameter : calibration::candidates({hardware.gpu, hardware.cluster.node, {}})) {
+    if (parameter.owner == Owner::host_clock) continue;  // of measurements, not of runs
+    hw::Profile& profile = parameter.owner == Owner::gpu ? hardware.gpu : hardware.cluster.node;
+    visit(parameter, profile.constants.find(parameter.name)->second);
+  }
+}
+
+/// `draw_of(cause)`: by how many standard deviations its constants move.
+template <class DrawOf>
+void displace(Hardware& hardware, DrawOf draw_of) {
+  for_each_drawn(hardware, [&](const calibration::Parameter& parameter, hw::Constant& constant) {
+    const double draw = draw_of(cause_of(parameter.name));
+    constant.value = std::clamp(constant.value * std::exp(spread_of(constant) * draw), parameter.min, parameter.max);
+  });
+}
+
 template <class Change>
 void change_where(hw::Profile& profile, Change change) {
   for (auto& [name, constant] : profile.constants) change(name, constant.value);
@@ -40,14 +60,22 @@ double spread_of(const hw::Constant& constant) {
 }
 
 Hardware drawn(Hardware hardware, std::uint64_t seed, std::uint64_t member) {
-  using calibration::Owner;
-  for (const calibration::Parameter& parameter : calibration::candidates({hardware.gpu, hardware.cluster.node, {}})) {
-    if (parameter.owner == Owner::host_clock) continue;  // of measurements, not of runs
-    hw::Profile& profile = parameter.owner == Owner::gpu ? hardware.gpu : hardware.cluster.node;
-    hw::Constant& constant = profile.constants.find(parameter.name)->second;
-    const double draw = calibration::normal(seed, cause_of(parameter.name), member);
-    constant.value = std::clamp(constant.value * std::exp(spread_of(constant) * draw), parameter.min, parameter.max);
-  }
+  displace(hardware, [&](const std::string& cause) { return calibration::normal(seed, cause, member); });
+  return hardware;
+}
+
+std::vector<std::string> uncertain_causes(const Hardware& hardware) {
+  std::vector<std::string> causes;
+  Hardware still = hardware;
+  for_each_drawn(still, [&](const calibration::Parameter& parameter, const hw::Constant& constant) {
+    const std::string cause = cause_of(parameter.name);
+    if (spread_of(constant) > 0 && std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
+  });
+  return causes;
+}
+
+Hardware moved_up(Hardware hardware, const std::string& cause) {
+  displace(hardware, [&](const std::string& of_constant) { return of_constant == cause ? 1.0 : 0.0; });
   return hardware;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "hw_models/hardware.hpp"
 #include "scenarios/scenario.hpp"
@@ -23,6 +25,11 @@ double spread_of(const hw::Constant& constant);
 /// Draw `member` of the constants that a measurement could move, each log-normal around its value. What has one cause moves together: host times, latencies of the network, attention
 /// rates, efficiencies of memory-bound kernels. A function of seed, member and name alone.
 Hardware drawn(Hardware hardware, std::uint64_t seed, std::uint64_t member);
+
+/// What the draws move: each cause once, in the order of its first constant; none whose constants are all certain.
+std::vector<std::string> uncertain_causes(const Hardware& hardware);
+/// With the constants of one cause a standard deviation above their values.
+Hardware moved_up(Hardware hardware, const std::string& cause);
 
 /// What may be unknown of the machine that ran: multiples of the profile's values.
 struct MachineFactors {

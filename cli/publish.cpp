@@ -20,11 +20,13 @@ const std::vector<std::string>& names() {
 
 void check_folder(const std::string& folder, bool force) { OutputFolder(folder, names(), force); }
 
-void publish(const Prediction& prediction, const std::string& folder, bool force, const std::vector<Report>& stages) {
+void publish(const Prediction& prediction, const std::string& folder, bool force, const Extras& extras, const std::vector<Report>& stages) {
   OutputFolder out(folder, names(), force);
-  out.stage("report.json", json_of(prediction).dump(2) + "\n");
-  out.stage("report.txt", to_text(prediction.report));
-  stage_page(page_of(prediction, stages), out);
+  nlohmann::ordered_json json = json_of(prediction);
+  add_to(json, extras);
+  out.stage("report.json", json.dump(2) + "\n");
+  out.stage("report.txt", to_text(prediction.report) + to_text(extras));
+  stage_page(page_of(prediction, extras, stages), out);
   if (prediction.report.outcome == "ok") trace::write_chrome_gz(prediction.result.trace, out.staged_path("trace.json.gz").string());
   out.publish();
 }

@@ -14,11 +14,8 @@
 #include "cli/out_of_memory.hpp"
 #include "cli/predict.hpp"
 #include "cli/publish.hpp"
-#include "cli/report/explain.hpp"
 #include "cli/report/text.hpp"
-#include "cli/run/must_be_true.hpp"
-#include "cli/run/roofline.hpp"
-#include "cli/run/scaling.hpp"
+#include "cli/run/extras.hpp"
 #include "cli/validate/parallel.hpp"
 #include "hw_models/input_error.hpp"
 
@@ -30,7 +27,7 @@ struct RunOptions {
   OutputChoice output;
   std::int64_t seeds = 1, interval = 0;
   bool explain = false, roofline = false, must_be_true = false;
-  double tokens = 0, gpu_hour_price = 0, gpu_watts = 0;
+  CostQuestion cost;
   std::optional<double> exposed_below, target_mfu;
   std::vector<std::int64_t> scaling;  // numbers of nodes
 };
@@ -62,15 +59,6 @@ void run_seeds(const scenarios::Scenario& scenario, std::int64_t count, Report& 
   seeds.percentiles_s = percentiles(seeds.step_times_s);
 }
 
-/// What was asked for beside the report.
-struct Extras {
-  std::optional<Explanation> explanation;
-  std::optional<Cost> cost;
-  std::optional<Roofline> roofline;
-  std::vector<ScalingRow> scaling;
-  std::optional<Answers> answers;
-};
-
 std::optional<Answers> answers_of(const RunOptions& options, const Prediction& prediction) {
   if (!options.must_be_true && !options.target_mfu) {
     if (options.exposed_below) throw InputError("command line", "", "--exposed-below needs --what-must-be-true", "which asks what would hide communication");
@@ -86,35 +74,21 @@ std::optional<Answers> answers_of(const RunOptions& options, const Prediction& p
 Extras extras_of(const RunOptions& options, const scenarios::ScenarioTemplate& scenario, const Prediction& prediction) {
   Extras extras;
   if (options.explain) extras.explanation = explain(prediction);
-  if ((options.gpu_hour_price > 0 || options.gpu_watts > 0) && options.tokens <= 0)
-    throw InputError("command line", "", fmt::format("{} needs --train-tokens", options.gpu_hour_price > 0 ? "--gpu-hour-price" : "--gpu-watts"),
+  const CostQuestion& cost = options.cost;
+  if ((cost.gpu_hour_price > 0 || cost.gpu_watts > 0) && cost.tokens <= 0)
+    throw InputError("command line", "", fmt::format("{} needs --train-tokens", cost.gpu_hour_price > 0 ? "--gpu-hour-price" : "--gpu-watts"),
                      "how many tokens are trained on");
-  if (options.tokens > 0 && prediction.report.outcome == "ok")
-    extras.cost = cost_of(prediction.report, options.tokens, options.gpu_hour_price, options.gpu_watts);
+  if (cost.tokens > 0 && prediction.report.outcome == "ok") extras.cost = cost_of(prediction.report, cost);
   if (options.roofline) extras.roofline = roofline(prediction.scenario);
   extras.scaling = scaling(scenario, options.scaling, all_threads());
   extras.answers = answers_of(options, prediction);
   return extras;
 }
 
-std::string extras_text(const Extras& extras) {
-  std::string text;
-  if (extras.explanation) text += to_text(*extras.explanation);
-  if (extras.cost) text += to_text(*extras.cost);
-  if (extras.roofline) text += to_text(*extras.roofline);
-  if (!extras.scaling.empty()) text += to_text(extras.scaling);
-  if (extras.answers) text += to_text(*extras.answers);
-  return text;
-}
-
 std::string output_of(const RunOptions& options, const Prediction& prediction, const Extras& extras) {
-  if (!options.output.json) return to_text(prediction.report) + extras_text(extras);
+  if (!options.output.json) return to_text(prediction.report) + to_text(extras);
   nlohmann::ordered_json json = json_of(prediction);
-  if (extras.explanation) json["explain"] = to_json(*extras.explanation);
-  if (extras.cost) json["cost"] = to_json(*extras.cost);
-  if (extras.roofline) json["roofline"] = to_json(*extras.roofline);
-  if (!extras.scaling.empty()) json["scaling"] = to_json(extras.scaling);
-  if (extras.answers) json["what_must_be_true"] = to_json(*extras.answers);
+  add_to(json, extras);
   return json.dump(2) + "\n";
 }
 
@@ -128,7 +102,7 @@ Exit run(const RunOptions& options) {
   if (prediction.report.outcome == "out_of_memory") prediction.report.out_of_memory.remedies = remedies(prediction.scenario);
   const Extras extras = extras_of(options, loaded.scenario, prediction);
   if (!options.output.folder.empty()) {
-    publish(prediction, options.output.folder, options.output.force);
+    publish(prediction, options.output.folder, options.output.force, extras);
     std::fprintf(stderr, "stepcast: wrote the report%s to %s\n", prediction.report.outcome == "ok" ? " and the trace" : "", options.output.folder.c_str());
   }
   print(output_of(options, prediction, extras));
@@ -146,11 +120,11 @@ void add_uncertainty(CLI::App& command, RunOptions& options) {
 
 void add_losses_and_cost(CLI::App& command, RunOptions& options) {
   command.add_flag("--explain", options.explain, "From the device's peak to the MFU: every loss, summing to the step");
-  command.add_option("--train-tokens", options.tokens, "Time and GPU-hours to train on so many tokens")->type_name("N")->check(number_between(1.0, 1e18));
-  command.add_option("--gpu-hour-price", options.gpu_hour_price, "With --train-tokens: what it costs at this price per GPU-hour")
+  command.add_option("--train-tokens", options.cost.tokens, "Time and GPU-hours to train on so many tokens")->type_name("N")->check(number_between(1.0, 1e18));
+  command.add_option("--gpu-hour-price", options.cost.gpu_hour_price, "With --train-tokens: what it costs at this price per GPU-hour")
       ->type_name("PRICE")
       ->check(number_between(1e-6, 1e6));
-  command.add_option("--gpu-watts", options.gpu_watts, "With --train-tokens: energy at this mean power of a GPU with its share of the node")
+  command.add_option("--gpu-watts", options.cost.gpu_watts, "With --train-tokens: energy at this mean power of a GPU with its share of the node")
       ->type_name("W")
       ->check(number_between(1.0, 1e5));
 }

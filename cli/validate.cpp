@@ -10,6 +10,7 @@
 
 #include "cli/command.hpp"
 #include "cli/output_folder.hpp"
+#include "cli/page/validate_page.hpp"
 #include "cli/progress.hpp"
 #include "cli/report/closed_loop.hpp"
 #include "cli/report/validate.hpp"
@@ -76,7 +77,7 @@ Exit validate(const ValidateOptions& options) {
   const std::vector<calibration::Run> runs = choose(options, std::move(table), sources);
   std::unique_ptr<OutputFolder> folder;
   if (!options.output.folder.empty()) {
-    folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "report.html", "report.csv"}, options.output.force);
+    folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", kPageFile, "report.csv"}, options.output.force);
   }
   std::optional<OutputFile> csv;
   if (!options.csv.empty()) csv.emplace("--csv", options.csv, options.output.force, to_csv(Judgement{}));
@@ -96,7 +97,7 @@ Exit validate(const ValidateOptions& options) {
   }
   if (folder) {
     folder->stage("report.json", json.dump(2) + "\n");
-    folder->stage("report.html", to_html(judgement, std::filesystem::path(options.table).filename().string()));
+    stage_page(page_of(judgement, std::filesystem::path(options.table).filename().string()), *folder);
     folder->stage("report.csv", to_csv(judgement));
     folder->publish();
   }

@@ -15,4 +15,4 @@ target_compile_definitions(test_serve_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE
 add_dependencies(test_serve_cli stepcast)
 stepcast_fuzzer(serve_request fuzz/serve_request.cpp LINK stepcast_cli)
 
-stepcast_test(page unit/page_test.cpp unit/page_timeline_test.cpp unit/sweep_page_test.cpp unit/diagnose_page_test.cpp unit/compare_page_test.cpp LINK stepcast_cli)
+stepcast_test(page unit/page_test.cpp unit/page_timeline_test.cpp unit/sweep_page_test.cpp unit/diagnose_page_test.cpp unit/compare_page_test.cpp unit/validate_page_test.cpp LINK stepcast_cli)

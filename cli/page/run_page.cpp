@@ -7,6 +7,7 @@
 #include <array>
 
 #include "cli/hardware.hpp"
+#include "cli/page/question_sections.hpp"
 #include "cli/report/explain.hpp"
 #include "cli/report/out_of_memory.hpp"
 #include "cli/report/table.hpp"
@@ -18,11 +19,20 @@ namespace {
 
 constexpr std::size_t kKernelsShown = 12;
 
+std::string joined(const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + "; " + b; }
+
+/// "80 %: 6.2 s to 7.1 s", where the report has an interval.
+std::string range_note(const IntervalRow& interval, const Percentiles& figures, std::string (*words)(double)) {
+  return interval.members > interval.left_out ? fmt::format("80 %: {} to {}", words(figures.p10), words(figures.p90)) : "";
+}
+
 std::vector<Tile> tiles_of(const Report& r) {
   if (r.outcome != "ok") return {{"outcome", r.outcome == "out_of_memory" ? "out of memory" : r.outcome, ""}};
-  std::vector<Tile> tiles = {{"step time", time_text(r.step_time_s), r.mean_of_steps ? fmt::format("mean of {} steps", r.measured_steps) : ""}};
+  std::vector<Tile> tiles = {
+      {"step time", time_text(r.step_time_s),
+       joined(r.mean_of_steps ? fmt::format("mean of {} steps", r.measured_steps) : "", range_note(r.interval, r.interval.step_time_s, time_text))}};
   if (r.has_peak) {
-    tiles.push_back({"MFU", percent_text(r.mfu), fmt::format("6P only: {}", percent_text(r.mfu_6p))});
+    tiles.push_back({"MFU", percent_text(r.mfu), joined(range_note(r.interval, r.interval.mfu, percent_text), fmt::format("6P only: {}", percent_text(r.mfu_6p)))});
     tiles.push_back({"HFU", percent_text(r.hfu), "recomputation counted"});
   }
   tiles.push_back({"tokens/s/GPU", count_text(r.tokens_per_s_per_gpu), fmt::format("{} GPUs", r.ranks)});
@@ -86,9 +96,11 @@ void add_out_of_memory(const Report& r, Page& page) {
   page.sections.push_back(std::move(table));
 }
 
-void add_step(const Prediction& prediction, Page& page) {
+void add_step(const Prediction& prediction, const Extras& extras, Page& page) {
   const Report& r = prediction.report;
   if (r.has_peak && prediction.result.step_end.size() > 1) page.sections.push_back(waterfall_section(prediction));
+  if (r.interval.members > r.interval.left_out) page.sections.push_back(interval_section(r));
+  if (extras.cost) page.sections.push_back(cost_section(*extras.cost));
   page.sections.push_back(timeline_section(prediction));
   page.sections.push_back(phases_section(r));
   if (!prediction.result.trace.ranks.front().memory.empty()) page.sections.push_back(memory_section(prediction));
@@ -164,13 +176,19 @@ Page live_page(const Prediction& prediction) {
   return page;
 }
 
-Page page_of(const Prediction& prediction, const std::vector<Report>& stages) {
+Page page_of(const Prediction& prediction, const Extras& extras, const std::vector<Report>& stages) {
   const Report& r = prediction.report;
   Page page{stages.empty() ? "run" : "demo", r.scenario.name.empty() ? r.scenario.model : r.scenario.name, headline(r.scenario), tiles_of(r), r.warnings, {}};
-  if (!r.bound_reason.empty()) page.tiles.back().note = "";
+  if (extras.cost) {
+    const CostLine days = lines_of(*extras.cost).front();
+    page.tiles.push_back({"training on " + count_text(extras.cost->asked.tokens) + " tokens", days.value + " days", days.range.empty() ? "" : "80 %: " + days.range});
+  }
   if (!stages.empty()) page.sections.push_back(progression_section(stages));
-  if (r.outcome == "ok") add_step(prediction, page);
+  if (r.outcome == "ok") add_step(prediction, extras, page);
   if (r.outcome == "out_of_memory") add_out_of_memory(r, page);
+  if (extras.roofline) page.sections.push_back(roofline_section(*extras.roofline, prediction.scenario.batch.micro_batch));
+  if (!extras.scaling.empty()) page.sections.push_back(scaling_section(extras.scaling));
+  if (extras.answers) page.sections.push_back(answers_section(*extras.answers));
   for (const std::string& wait : r.deadlock) page.notices.push_back(wait);
   if (r.has_peak && !prediction.scenario.fixed_costs) page.sections.push_back(constants_section(prediction.scenario));
   return page;

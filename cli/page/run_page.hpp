@@ -7,11 +7,12 @@
 #include "cli/page/page.hpp"
 #include "cli/page/timeline.hpp"
 #include "cli/predict.hpp"
+#include "cli/run/extras.hpp"
 
 namespace stepcast::cli {
 
-/// `stages`: the reports on the way to this one, for a chart of how far each gets; empty for a run by itself.
-Page page_of(const Prediction& prediction, const std::vector<Report>& stages = {});
+/// `extras`: what was asked beside the forecast. `stages`: the reports on the way to this one, for a chart of how far each gets; empty for a run by itself.
+Page page_of(const Prediction& prediction, const Extras& extras = {}, const std::vector<Report>& stages = {});
 
 /// What changes with a setting, as data small enough to be drawn at once: figures, waterfall, timeline of the last step, memory at the peak; or what held the memory.
 Page live_page(const Prediction& prediction);

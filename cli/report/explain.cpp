@@ -139,27 +139,4 @@ std::string to_text(const Explanation& e) {
          fmt::format("  MFU {} is left: {} of model FLOPs in a step of {}\n", percent_text(e.ideal_s / e.step_s), time_text(e.ideal_s), time_text(e.step_s));
 }
 
-Cost cost_of(const Report& report, double tokens, double gpu_hour_price, double gpu_watts) {
-  Cost cost{tokens, gpu_hour_price, gpu_watts};
-  const double seconds = tokens / (report.tokens_per_s_per_gpu * static_cast<double>(report.ranks));
-  cost.days = seconds / 86400;
-  cost.gpu_hours = seconds / 3600 * static_cast<double>(report.ranks);
-  cost.price = cost.gpu_hours * gpu_hour_price;
-  cost.kilowatt_hours = cost.gpu_hours * gpu_watts / 1000;
-  return cost;
-}
-
-OrderedJson to_json(const Cost& c) {
-  OrderedJson json = {{"tokens", c.tokens}, {"gpu_hours", c.gpu_hours}, {"days", c.days}};
-  if (c.gpu_hour_price > 0) json["price"] = c.price;
-  if (c.gpu_watts > 0) json["kilowatt_hours"] = c.kilowatt_hours;
-  return json;
-}
-
-std::string to_text(const Cost& c) {
-  const std::string price = c.gpu_hour_price > 0 ? fmt::format(", {} at {:g} per GPU-hour", count_text(c.price), c.gpu_hour_price) : "";
-  const std::string energy = c.gpu_watts > 0 ? fmt::format(", {} kWh at {:g} W per GPU", count_text(c.kilowatt_hours), c.gpu_watts) : "";
-  return fmt::format("{} tokens: {:.2f} days, {} GPU-hours{}{}\n", count_text(c.tokens), c.days, count_text(c.gpu_hours), price, energy);
-}
-
 }  // namespace stepcast::cli

@@ -27,14 +27,4 @@ Explanation explain(const Prediction& prediction);
 nlohmann::ordered_json to_json(const Explanation& explanation);
 std::string to_text(const Explanation& explanation);
 
-/// What training costs at a forecast speed.
-struct Cost {
-  double tokens = 0, gpu_hour_price = 0, gpu_watts = 0;  // asked for
-  double gpu_hours = 0, days = 0, price = 0, kilowatt_hours = 0;
-};
-/// `gpu_watts`: mean power of a GPU and of what hangs on it. Sum: 32 GPUs of 400 W for an hour are 12.8 kWh. Test: tests/unit/explain_test.cpp.
-Cost cost_of(const Report& report, double tokens, double gpu_hour_price, double gpu_watts);
-nlohmann::ordered_json to_json(const Cost& cost);
-std::string to_text(const Cost& cost);
-
 }  // namespace stepcast::cli

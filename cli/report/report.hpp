@@ -85,11 +85,18 @@ struct SeedsRow {
   Percentiles percentiles_s;
 };
 
+/// Constants that one draw moves, and the step time with them one standard deviation up.
+struct UncertainCause {
+  std::string name;
+  double step_time_s = 0;
+};
+
 /// Forecasts with constants drawn from their spreads.
 struct IntervalRow {
   std::int64_t members = 0, left_out = 0;  // those that did not fit
   std::uint64_t seed = 0;
   Percentiles step_time_s, mfu;
+  std::vector<UncertainCause> causes;  // what moves the step time most first
 };
 
 struct ScenarioFacts {

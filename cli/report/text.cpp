@@ -11,7 +11,7 @@
 namespace stepcast::cli {
 namespace {
 
-constexpr std::size_t kKernelsInText = 12;
+constexpr std::size_t kKernelsInText = 12, kCausesInText = 5;
 
 double gap_total(const Report& r) {
   double total = 0;
@@ -47,7 +47,13 @@ std::string interval(const Report& r) {
   std::string text = fmt::format("What is uncertain\n  80 % of {} forecasts with constants drawn from their spreads: step time {} to {}", i.members,
                                  time_text(i.step_time_s.p10), time_text(i.step_time_s.p90));
   if (r.has_peak) text += fmt::format(", MFU {} to {}", percent_text(i.mfu.p10), percent_text(i.mfu.p90));
-  return text + (i.left_out > 0 ? fmt::format("; {} do not fit into memory\n", i.left_out) : "\n");
+  text += i.left_out > 0 ? fmt::format("; {} do not fit into memory\n", i.left_out) : "\n";
+  Table table({"", ""});
+  for (std::size_t c = 0; c < std::min(kCausesInText, i.causes.size()); ++c) {
+    const double change = i.causes[c].step_time_s / r.step_time_s - 1;
+    table.add({i.causes[c].name, fmt::format("{:+.2f} %", 100 * change)});
+  }
+  return i.causes.empty() ? text : text + "  What moves the step time most, one standard deviation up\n" + table.render();
 }
 
 std::string differences(const Report& r) {

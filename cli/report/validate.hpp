@@ -1,4 +1,4 @@
-// A judgement in text, JSON, CSV and as a page. Fields: docs/validate.md. Test: tests/unit/validate_test.cpp.
+// A judgement in text, JSON and CSV. Fields: docs/validate.md. Test: tests/unit/validate_test.cpp.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,7 +22,5 @@ nlohmann::ordered_json to_json(const HoldOut& held_out);
 nlohmann::ordered_json summary_json(const calibration::ErrorSummary& summary);
 /// One line a row.
 std::string to_csv(const Judgement& judgement);
-/// A page that needs nothing beside it: measured against forecast as an inline SVG on logarithmic axes, and the text's tables.
-std::string to_html(const Judgement& judgement, const std::string& title);
 
 }  // namespace stepcast::cli

@@ -57,6 +57,12 @@ struct Answers {
 /// `now`: the report of the scenario. Throws InputError for fixed costs.
 Answers must_be_true(const scenarios::Scenario& scenario, const Report& now, const QuestionSettings& settings);
 
+/// An answer in words. Several changes of the machine may answer one question; some questions have none.
+struct AnswerLine {
+  std::string question, change, answer;
+};
+std::vector<AnswerLine> lines_of(const Answers& answers);
+
 nlohmann::ordered_json to_json(const Answers& answers);
 std::string to_text(const Answers& answers);
 

@@ -48,44 +48,33 @@ std::string crossing_words(const Crossing& c, const std::string& left) {
   return fmt::format("{}: {}{}", from, left, c.every_larger ? "" : "; not at every larger factor, since kernels and transfers meet otherwise there");
 }
 
-std::string hidden_text(const Answers& a) {
-  std::string text, asked;
-  for (const HiddenAnswer& h : a.hidden) {
-    if (h.what != asked)
-      text += fmt::format("  Exposed {} below {} of the step (now {})\n", h.what, percent_text(a.asked.exposed_below), percent_text(h.share_now));
-    asked = h.what;
-    text += fmt::format("    {:<24} {}\n", h.lever, crossing_words(h.crossing, percent_text(h.share_then) + " exposed"));
-  }
-  return text;
-}
-
 std::string bytes_words(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
 
-std::string batch_text(const BatchAnswer& b) {
-  if (b.micro_batch == 0) return fmt::format("  Largest micro-batch that fits: none; one sequence needs {} more than there is\n", bytes_words(b.missing_bytes));
+std::string batch_words(const BatchAnswer& b) {
+  if (b.micro_batch == 0) return fmt::format("none; one sequence needs {} more than there is", bytes_words(b.missing_bytes));
   const Report& r = b.report;
-  std::string text = fmt::format("  Largest micro-batch that fits: {} (MFU {}, {} tokens/s/GPU, {} left", b.micro_batch, percent_text(r.mfu),
-                                 count_text(r.tokens_per_s_per_gpu), bytes_words(r.memory_limit_bytes - r.peak_reserved_bytes));
+  std::string text = fmt::format("{} (MFU {}, {} tokens/s/GPU, {} left", b.micro_batch, percent_text(r.mfu), count_text(r.tokens_per_s_per_gpu),
+                                 bytes_words(r.memory_limit_bytes - r.peak_reserved_bytes));
   if (r.retries_per_step.back() > 0) text += fmt::format(", {} retries of the allocator a step", r.retries_per_step.back());
-  return text + (b.missing_bytes > 0 ? fmt::format("); {} would need {} more than there is\n", b.micro_batch + 1, bytes_words(b.missing_bytes))
-                                     : "), as many as a scenario may have\n");
+  return text + (b.missing_bytes > 0 ? fmt::format("); {} would need {} more than there is", b.micro_batch + 1, bytes_words(b.missing_bytes))
+                                     : "), as many as a scenario may have");
 }
 
-std::string target_batch_text(const TargetBatchAnswer& b) {
+std::string target_batch_words(const TargetBatchAnswer& b) {
   if (b.tried_to == 0) return "";
   const std::string mfu = percent_text(b.report.mfu);
-  if (b.micro_batch == 0) return fmt::format("no: MFU {} at best with up to {}\n", mfu, b.tried_to);
+  if (b.micro_batch == 0) return fmt::format("no: MFU {} at best with up to {}", mfu, b.tried_to);
   const std::string memory = b.missing_bytes > 0 ? fmt::format(", with {} more memory than there is", bytes_words(b.missing_bytes)) : ", which fits";
-  return fmt::format("{}: MFU {}{}\n", b.micro_batch, mfu, memory);
+  return fmt::format("{}: MFU {}{}", b.micro_batch, mfu, memory);
 }
 
-std::string target_text(const Answers& a) {
-  if (a.asked.target_mfu <= 0 || !a.ran) return "";
-  std::string text = fmt::format("  MFU of {} (now {})\n", percent_text(a.asked.target_mfu), percent_text(a.mfu_now));
-  if (!a.target_batch) return text + "    is reached\n";
+void add_target(const Answers& a, std::vector<AnswerLine>& lines) {
+  if (a.asked.target_mfu <= 0 || !a.ran) return;
+  const std::string question = fmt::format("MFU of {} (now {})", percent_text(a.asked.target_mfu), percent_text(a.mfu_now));
+  if (!a.target_batch) return lines.push_back({question, "", "is reached"});
   for (const TargetAnswer& answer : a.target)
-    text += fmt::format("    {:<24} {}\n", answer.lever, crossing_words(answer.crossing, "MFU " + percent_text(answer.crossing.at.mfu)));
-  return text + fmt::format("    {:<24} {}", "micro-batch", target_batch_text(*a.target_batch));
+    lines.push_back({question, answer.lever, crossing_words(answer.crossing, "MFU " + percent_text(answer.crossing.at.mfu))});
+  lines.push_back({question, "micro-batch", target_batch_words(*a.target_batch)});
 }
 
 }  // namespace
@@ -100,9 +89,26 @@ OrderedJson to_json(const Answers& a) {
   return json;
 }
 
+std::vector<AnswerLine> lines_of(const Answers& a) {
+  std::vector<AnswerLine> lines;
+  for (const HiddenAnswer& h : a.hidden)
+    lines.push_back({fmt::format("Exposed {} below {} of the step (now {})", h.what, percent_text(a.asked.exposed_below), percent_text(h.share_now)), h.lever,
+                     crossing_words(h.crossing, percent_text(h.share_then) + " exposed")});
+  lines.push_back({"Largest micro-batch that fits", "", batch_words(a.largest)});
+  add_target(a, lines);
+  return lines;
+}
+
 std::string to_text(const Answers& a) {
-  const std::string none = a.ran ? "" : "  the scenario does not run: only what fits can be said\n";
-  return "What must be true\n" + none + hidden_text(a) + batch_text(a.largest) + target_text(a);
+  std::string text = "What must be true\n", asked;
+  if (!a.ran) text += "  the scenario does not run: only what fits can be said\n";
+  for (const AnswerLine& line : lines_of(a)) {
+    if (line.change.empty()) text += fmt::format("  {}: {}\n", line.question, line.answer);
+    else if (line.question != asked) text += fmt::format("  {}\n", line.question);
+    if (!line.change.empty()) text += fmt::format("    {:<24} {}\n", line.change, line.answer);
+    asked = line.question;
+  }
+  return text;
 }
 
 }  // namespace stepcast::cli

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/report/cost.hpp"
 #include "cli/report/explain.hpp"
 #include "hw_models/input_error.hpp"
 #include "support/forecast.hpp"
@@ -63,9 +64,22 @@ TEST_CASE("cost by hand: 1e12 tokens at 1,000 tokens/s on each of 100 GPUs") {
   cli::Report report;
   report.tokens_per_s_per_gpu = 1000;
   report.ranks = 100;
-  const cli::Cost cost = cli::cost_of(report, 1e12, 2, 400);
+  cli::Cost cost = cli::cost_of(report, {1e12, 2, 400});
   CHECK(cost.days == doctest::Approx(1e7 / 86400));
   CHECK(cost.gpu_hours == doctest::Approx(1e9 / 3600));
   CHECK(cost.price == doctest::Approx(2e9 / 3600));
+  CHECK(cost.price_per_million_tokens == doctest::Approx(2e3 / 3600));
   CHECK(cost.kilowatt_hours == doctest::Approx(0.4e9 / 3600));
+  CHECK_FALSE(cost.relative);
+  CHECK_FALSE(to_json(cost).contains("interval"));
+  report.step_time_s = 2;
+  report.interval = {10, 0, 1, {1.8, 2.1, 3}, {}, {}};
+  cost = cli::cost_of(report, {1e12, 2, 0});
+  const auto json = to_json(cost);
+  CHECK(json["interval"]["p10"]["days"].get<double>() == doctest::Approx(0.9e7 / 86400));
+  CHECK(json["interval"]["p90"]["price"].get<double>() == doctest::Approx(3e9 / 3600));
+  CHECK_FALSE(json.contains("kilowatt_hours"));  // not asked
+  REQUIRE(lines_of(cost).size() == 4);
+  CHECK(lines_of(cost)[0].value == "115.7");
+  CHECK(lines_of(cost)[0].range == "104.2 to 173.6");
 }

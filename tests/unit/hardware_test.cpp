@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "cli/interval.hpp"
@@ -53,6 +55,22 @@ TEST_CASE("factors: a faster clock shortens the step, a slower host lengthens wh
   CHECK(step_s({.host = 30}) > plain);
 }
 
+TEST_CASE("a cause moves its own constants by their spread, and no others") {
+  const cli::Hardware plain = cli::hardware_of(small()), moved = cli::moved_up(plain, "host_");
+  int changed = 0;
+  for (const auto& [name, constant] : plain.cluster.node.constants) {
+    const double ratio = constant.value == 0 ? 1 : moved.cluster.node.at(name) / constant.value;
+    if (ratio == 1) continue;
+    ++changed;
+    CHECK_MESSAGE(name.starts_with("host_"), name);
+    CHECK_MESSAGE(ratio == doctest::Approx(std::exp(cli::spread_of(constant))), name);
+  }
+  CHECK(changed > 3);
+  const std::vector<std::string> causes = cli::uncertain_causes(plain);
+  CHECK(std::set<std::string>(causes.begin(), causes.end()).size() == causes.size());
+  CHECK(std::find(causes.begin(), causes.end(), "host_") != causes.end());
+}
+
 TEST_CASE("the interval holds the forecast, is the same for the same seed, and is refused where nothing is uncertain") {
   const scenarios::Scenario scenario = small();
   const double step = cli::predict(scenario).report.step_time_s;
@@ -63,6 +81,8 @@ TEST_CASE("the interval holds the forecast, is the same for the same seed, and i
   CHECK(a.mfu.p10 < a.mfu.p90);
   CHECK(a.left_out == 0);
   CHECK(a.step_time_s.p90 / a.step_time_s.p10 < 1.5);
+  REQUIRE(!a.causes.empty());
+  for (std::size_t i = 1; i < a.causes.size(); ++i) CHECK(std::abs(a.causes[i].step_time_s - step) <= std::abs(a.causes[i - 1].step_time_s - step));
   scenarios::Scenario fixed = scenario;
   fixed.fixed_costs.emplace();
   CHECK_THROWS_AS(cli::interval_of(fixed, 10, 0), InputError);

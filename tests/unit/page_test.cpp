@@ -132,6 +132,35 @@ TEST_CASE("a trace that knows no owners has one curve") {
   CHECK(curve.time_ns == std::vector<std::int64_t>{0, 5'000, 9'000});
 }
 
+TEST_CASE("what was asked beside the forecast has sections with the answers' figures") {
+  cli::Prediction asked = prediction();
+  asked.report.interval = {10, 1, 7, {1.5, 2, 2.5}, {0.4, 0.5, 0.6}, {{"host times", 2.1}, {"network_efficiency", 1.9}}};
+  asked.report.step_time_s = 2;
+  cli::Extras extras;
+  extras.cost = cli::cost_of(asked.report, {1e9, 2, 0});
+  extras.roofline = cli::roofline(asked.scenario);
+  extras.scaling = {{1, 8, "ok", 2, 1000, 0.5, 1, 0.2, 0, "compute", true, 1}, {2, 16, "ok", 2.5, 800, 0.4, 1, 0.5, 0, "compute", true, 0.8}};
+  extras.answers.emplace();
+  extras.answers->largest.missing_bytes = 1 << 30;
+  const Json page = to_json(cli::page_of(asked, extras));
+  CHECK(page["tiles"][0]["note"] == "80 %: 1.500 s to 2.500 s");
+  CHECK(page["tiles"][1]["note"].get<std::string>().starts_with("80 %: 40.0 % to 60.0 %; 6P only"));
+  CHECK(page["tiles"].back()["label"] == "training on 1,000,000,000 tokens");
+  const Json& interval = *find(page, "interval");
+  CHECK(interval["p90_s"] == 2.5);
+  CHECK(interval["causes"][1]["cause"] == "network_efficiency");
+  CHECK((*find(page, "roofline"))["kernels"] == to_json(*extras.roofline)["kernels"]);
+  CHECK((*find(page, "roofline"))["micro_batch"] == asked.scenario.batch.micro_batch);
+  CHECK((*find(page, "scaling"))["text"].get<std::string>().find("80.0 % of the tokens/s/GPU") != std::string::npos);
+  const auto titled = [&](const char* title) {
+    return *std::find_if(page["sections"].begin(), page["sections"].end(), [&](const Json& section) { return section["title"] == title; });
+  };
+  CHECK(titled("Training on 1,000,000,000 tokens")["columns"].size() == 3);
+  CHECK(titled("What must be true")["rows"][0][2] == "none; one sequence needs 1.000 GiB more than there is");
+  const Json plain = to_json(cli::page_of(prediction()));
+  for (const char* kind : {"interval", "roofline", "scaling"}) CHECK(find(plain, kind) == nullptr);
+}
+
 TEST_CASE("a run out of memory shows who held it; fixed costs have no waterfall and no constants") {
   const Json full = to_json(cli::page_of(test::forecast("7b-32xa100", {"/batch/micro_batch=16"})));
   CHECK(full["tiles"][0]["value"] == "out of memory");
@@ -150,7 +179,7 @@ TEST_CASE("stages are in order, and one that does not fit has no MFU") {
   std::vector<cli::Report> stages(2, prediction().report);
   stages[0].scenario.name = kHostile;
   stages[1].outcome = "out_of_memory";
-  const Json page = to_json(cli::page_of(prediction(), stages));
+  const Json page = to_json(cli::page_of(prediction(), {}, stages));
   CHECK(page["command"] == "demo");
   const Json* progression = find(page, "progression");
   REQUIRE(progression);

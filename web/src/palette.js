@@ -6,3 +6,7 @@ export function step(value, low, high) {
   if (!(high > low)) return STEPS - 2;
   return Math.min(STEPS - 1, Math.floor(((value - low) / (high - low)) * STEPS));
 }
+
+const CLASSES = ["blue", "orange", "green", "pink", "violet", "teal", "brown", "red", "cyan", "lime", "indigo", "yellow"];
+/// Colours of classes that have none of their own.
+export const classColour = (index) => `var(--${CLASSES[index % CLASSES.length]})`;

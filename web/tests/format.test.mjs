@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { summary } from "../src/errors.js";
 import { bytes, count, figure, percent, rate, time, words } from "../src/format.js";
 import { steps } from "../src/waterfall_steps.js";
 
@@ -28,4 +29,10 @@ test("times, bytes, shares and counts", () => {
 test("a waterfall's steps go from 1 down to what is left", () => {
   const section = { step_time_s: 10, losses: [{ loss: "a", seconds: -1 }, { loss: "b", seconds: 4 }, { loss: "c", seconds: 2 }] };
   assert.deepEqual(steps(section).map(({ before, left }) => [before, left].map((share) => share.toFixed(2))), [["1.00", "1.10"], ["1.10", "0.70"], ["0.70", "0.50"]]);
+});
+
+test("errors in short: sizes interpolated between ranks, the bias with its sign", () => {
+  const { median, mean, largest, bias } = summary([0.1, -0.3, 0.2, 0.0]);
+  for (const [is, should] of [[median, 0.15], [mean, 0.15], [largest, 0.3], [bias, 0.05]]) assert.ok(Math.abs(is - should) < 1e-12);
+  assert.equal(summary([-0.2]).bias, -0.2);
 });

@@ -3,17 +3,19 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessibilityFaults, clean, launch, missing, open, pageFile, spansDrawn } from "./browser.mjs";
-import { HOSTILE, planned, sample } from "./sample.mjs";
+import { asked, HOSTILE, judged, planned, sample } from "./sample.mjs";
 
 if (missing) console.log(missing);
 const options = { skip: missing ?? false, timeout: 240_000 };
-let browser, file, plannedFile;
+let browser, file, plannedFile, askedFile, judgedFile;
 
 before(async () => {
   if (missing) return;
   browser = await launch();
   file = pageFile("sample.html", sample);
   plannedFile = pageFile("planned.html", planned);
+  askedFile = pageFile("asked.html", asked(sample));
+  judgedFile = pageFile("judged.html", judged);
 });
 after(async () => {
   await browser?.close();
@@ -77,6 +79,73 @@ for (const width of [400, 1600]) {
   });
 }
 
+for (const width of [400, 800, 1600]) {
+  test(`what was asked beside a forecast, at ${width} pixels: kernels under their roof, points where the data are`, options, async () => {
+    const { page, complaints } = await open(browser, askedFile, { width, dark: width === 800 });
+    assert.deepEqual(complaints, []);
+    assert.ok((await page.evaluate(overflow)) <= 0);
+    assert.equal(await marks(page, "interval", "g[data-mark=bar] rect"), 4); // the range in two halves, two causes
+    assert.equal(await marks(page, "roofline", "g[data-mark=bar] rect"), 3);
+    assert.equal(await marks(page, "roofline", "g[data-mark=dot] circle"), 6); // two classes with FLOPs, three micro-batches
+    assert.equal(await marks(page, "scaling", "g[data-mark=dot] circle"), 3);
+    const crosses = await page.$$eval("section.scaling svg text", (all) => all.filter((text) => text.textContent.startsWith("✕")).length);
+    assert.equal(crosses, 2);
+    await page.close();
+  });
+}
+
+test("a roofline's dots lie on logarithmic axes below the roof, and another micro-batch where its intensity is", options, async () => {
+  const { page } = await open(browser, askedFile);
+  const dots = await page.$$eval("section.roofline g[data-mark=dot] circle", (all) => all.map((dot) => [Number(dot.getAttribute("cx")), Number(dot.getAttribute("cy")), Number(dot.getAttribute("r"))]));
+  const others = dots.filter(([, , r]) => r < 5);
+  const own = dots.filter(([, , r]) => r > 5);
+  assert.equal(own.length, 2);
+  // Products: intensity 1000 batch / scale; the other class stays at 100 FLOP/byte.
+  const x = (intensity) => own[1][0] + ((own[0][0] - own[1][0]) * Math.log(intensity / 100)) / Math.log(2000 / 1.5 / 100);
+  for (const intensity of [1000 / 1.25, 4000 / 2]) assert.ok(others.some(([cx]) => Math.abs(cx - x(intensity)) < 1), String(intensity));
+  assert.equal(others.filter(([cx]) => Math.abs(cx - own[1][0]) < 0.5).length, 2);
+  const roof = await page.$eval("section.roofline g[data-mark=line] path", (path) => path.getAttribute("d").match(/-?[\d.]+/g).map(Number));
+  assert.ok(own.every(([, cy]) => cy > roof[5]), "above the peak"); // the flat part's end; y grows downwards
+  await page.close();
+});
+
+for (const width of [400, 800, 1600]) {
+  test(`forecasts against measurements at ${width} pixels: a point each, where they are equal on the line`, options, async () => {
+    const { page, complaints } = await open(browser, judgedFile, { width, dark: width === 400 });
+    assert.deepEqual(complaints, []);
+    assert.ok((await page.evaluate(overflow)) <= 0);
+    assert.equal(await marks(page, "scatter", "g.chosen path"), 30 + 2);
+    assert.equal(await marks(page, "scatter", "g.others circle"), 0);
+    assert.equal(await marks(page, "scatter", "g[data-mark=rule] line"), 1); // the interval
+    const places = await page.$$eval("section.scatter g.chosen path", (all) => all.map((path) => path.getAttribute("transform").match(/-?[\d.]+/g).map(Number)));
+    const line = await page.$eval("section.scatter g[data-mark=line] path", (path) => path.getAttribute("d").match(/-?[\d.]+/g).map(Number));
+    const onLine = (x) => line[1] + ((line[3] - line[1]) * (x - line[0])) / (line[2] - line[0]);
+    assert.ok(Math.abs(places[10][1] - onLine(places[10][0])) < 0.6); // the exact one
+    assert.ok(places[25][1] < onLine(places[25][0]) && places[2][1] > onLine(places[2][0])); // too fast above, too slow below
+    await page.close();
+  });
+}
+
+test("points are chosen by keyboard: the others stay as a ground, errors are of the chosen ones, the focus stays", options, async () => {
+  const { page, complaints } = await open(browser, judgedFile);
+  await page.focus("section.scatter [data-filter=source]");
+  for (const value of [HOSTILE, "source 0", "source 1"]) {
+    await page.keyboard.press("ArrowDown");
+    await page.waitForFunction((chosen) => document.activeElement.dataset.filter === "source" && document.activeElement.value === chosen, {}, value);
+  }
+  assert.equal(await marks(page, "scatter", "g.chosen path"), 2 + 2);
+  assert.equal(await marks(page, "scatter", "g.others circle"), 28);
+  assert.equal(await page.$eval("section.scatter output", (output) => output.textContent), "2 rows: median error 7.5 %, mean 7.5 %, largest 9.0 %, bias −1.5 %");
+  assert.equal((await page.$$("section.scatter .legend li")).length, 1 + 1);
+  await page.select("section.scatter [data-filter=gpu]", "h100");
+  await page.waitForFunction(() => document.querySelectorAll("section.scatter g.chosen path").length === 1 + 2);
+  await page.select("section.scatter [data-filter=source]", "");
+  await page.waitForFunction(() => document.querySelectorAll("section.scatter g.chosen path").length === 15 + 2);
+  assert.equal(await page.$("section.scatter [data-filter=tier]"), null); // one tier: nothing to choose
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
 test("what a heat-map shows is chosen by keyboard, and the focus stays", options, async () => {
   const { page, complaints } = await open(browser, plannedFile);
   const chosen = async (index, value) => {
@@ -130,7 +199,7 @@ test("the waterfall's bars lie where the losses are", options, async () => {
 
 for (const dark of [false, true]) {
   test(`no fault that axe knows, ${dark ? "dark" : "light"}`, options, async () => {
-    for (const path of [file, plannedFile]) {
+    for (const path of [file, plannedFile, askedFile, judgedFile]) {
       const { page } = await open(browser, path, { dark });
       await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));
       await page.waitForSelector("details table");

@@ -59,6 +59,27 @@ test("run: the report's figures, every span drawn, no path of this machine", opt
   await page.close();
 });
 
+test("run: what was asked stands in the report and on the page, with the range of what is uncertain", options, async () => {
+  const questions = ["--interval", "10", "--train-tokens", "1e12", "--gpu-hour-price", "2", "--gpu-watts", "700", "--explain", "--roofline", "--scaling", "1,2", "--what-must-be-true"];
+  const { report, page: path, place } = written("asked", "run", "7b-32xa100", ...questions, ...small);
+  for (const field of ["explain", "cost", "roofline", "scaling", "what_must_be_true", "interval"]) assert.ok(report[field], field);
+  const text = readFileSync(join(place, "out/report.txt"), "utf8");
+  for (const part of ["From the peak", "Training on", "Roofline:", "By number of nodes", "What must be true", "What is uncertain"]) assert.ok(text.includes(part), part);
+  const page = await opened(path);
+  const notes = await page.$$eval(".tile", (all) => Object.fromEntries(all.map((tile) => [tile.querySelector("dt").textContent, tile.querySelector("span")?.textContent])));
+  assert.match(notes["step time"], /^80 %: .* to /);
+  assert.ok(notes.MFU.includes(`${(100 * report.interval.mfu.p10).toFixed(1)} % to ${(100 * report.interval.mfu.p90).toFixed(1)} %`), notes.MFU);
+  const cells = await page.$$eval("section.table tbody tr", (rows) => rows.map((row) => row.textContent));
+  assert.ok(cells.some((cell) => cell.startsWith("price per million tokens")));
+  assert.ok(cells.some((cell) => cell.startsWith("Largest micro-batch")));
+  const counted = report.roofline.kernels.filter(({ flops }) => flops > 0).length;
+  assert.equal(await page.$$eval("section.roofline g[data-mark=dot] circle", (dots) => dots.length), report.roofline.micro_batches.length * counted);
+  assert.equal(await page.$$eval("section.roofline g[data-mark=bar] rect", (bars) => bars.length), report.roofline.kernels.length);
+  assert.equal(await page.$$eval("section.scaling g[data-mark=dot] circle", (dots) => dots.length), 2);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await page.close();
+});
+
 test("run: foreign names in the scenario stay names", options, async () => {
   const place = join(folder, "hostile");
   mkdirSync(place);
@@ -147,5 +168,22 @@ test("diagnose: the findings, and lanes of the step, of a trace that the program
   assert.equal(await spansDrawn(page), items);
   assert.equal(await page.$eval("h1", (h1) => h1.textContent), "trace.json.gz");
   assert.ok(!readFileSync(path, "utf8").includes(place));
+  await page.close();
+});
+
+test("validate: a point for each judged row, and the worst of them", options, async () => {
+  const place = join(folder, "validated");
+  mkdirSync(place);
+  const head = "id,source,model,gpu,n_gpus,sharding,micro_batch,precision,act_ckpt,tokens_per_s_per_gpu,d_model,n_layers,n_heads,ffn_dim,ffn_kind,vocab,seq_len,framework,tier";
+  const row = (id, gpu, precision) => `${id},lab,small,${gpu},8,FULL_SHARD,2,${precision},none,50000,1024,4,8,4096,swiglu,32000,1024,fsdp1,A`;
+  writeFileSync(join(place, "runs.csv"), [head, row("a", "a100-80gb", "bf16"), row("b", "h100", "bf16"), row("c", "a100-80gb", "FP8"), ""].join("\n"));
+  const { report, page: path } = written("validated", "validate", "runs.csv");
+  const page = await opened(path);
+  assert.equal(report.rows.length, 2);
+  assert.equal(await page.$$eval("section.scatter g.chosen path", (all) => all.length), 2);
+  const shown = await tiles(page);
+  assert.equal(shown["median error"], `${(100 * report.summary.median).toFixed(1)} %`);
+  assert.equal(await page.$eval("h1", (h1) => h1.textContent), "runs.csv");
+  assert.deepEqual(await accessibilityFaults(page), []);
   await page.close();
 });

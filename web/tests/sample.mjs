@@ -35,6 +35,32 @@ function memory() {
   };
 }
 
+const kernels = (scale, batch) => [
+  { kernels: "products, bf16", count: 10, flops: 4e15 * batch, bytes: 4e12 * scale, flops_per_byte: 1000 * batch / scale, time_s: 20 * batch, flops_per_s: 2e14, bytes_per_s: 2e11 * scale / batch, peak_flops_per_s: 3.12e14, peak_bytes_per_s: 2e12, ridge_flops_per_byte: 156, bound: "compute", attained: 0.64 },
+  { kernels: HOSTILE, count: 10, flops: 1e13 * batch, bytes: 1e11 * batch, flops_per_byte: 100, time_s: 0.1 * batch, flops_per_s: 1e14, bytes_per_s: 1e12, peak_flops_per_s: 3.12e14, peak_bytes_per_s: 2e12, ridge_flops_per_byte: 156, bound: "memory", attained: 0.5 },
+];
+const copies = { kernels: "elementwise", count: 90, flops: 0, bytes: 1e12, flops_per_byte: 0, time_s: 0.7, flops_per_s: 0, bytes_per_s: 1.4e12, peak_flops_per_s: 0, peak_bytes_per_s: 2e12, ridge_flops_per_byte: 0, bound: "memory", attained: 0.7 };
+const scaled = (nodes, efficiency) => ({
+  nodes, gpus: 8 * nodes, outcome: "ok", step_time_s: 2 / efficiency, tokens_per_s_per_gpu: 4000 * efficiency, mfu: 0.5 * efficiency, comm_s: 1, exposed_comm_s: 0.1 * nodes, efficiency, peak_reserved_bytes: 2 ** 36, bound: "compute",
+});
+const failed = (nodes, outcome) => ({ nodes, gpus: null, outcome, step_time_s: null, tokens_per_s_per_gpu: null, mfu: null, comm_s: null, exposed_comm_s: null, efficiency: null, peak_reserved_bytes: null, bound: null });
+
+/// A run that was asked more than its forecast.
+export const asked = (sample) => ({
+  ...sample,
+  sections: [
+    {
+      kind: "interval", title: "How sure the step time is", text: "80 % of 100 forecasts lie between 1.9 and 2.3 s.", step_time_s: 2, p10_s: 1.9, p50_s: 2.05, p90_s: 2.3,
+      causes: [{ cause: "network_efficiency", step_time_s: 1.8 }, { cause: HOSTILE, step_time_s: 2.1 }],
+    },
+    {
+      kind: "roofline", title: "Roofline", text: "Products attain 64 % of what the device's peak allows.", micro_batch: 2, kernels: [...kernels(1.5, 2), copies],
+      micro_batches: [1, 2, 4].map((batch) => ({ micro_batch: batch, kernels: kernels(1 + batch / 4, batch) })),
+    },
+    { kind: "scaling", title: "By number of nodes", text: "From 1 to 8 nodes.", rows: [failed(1, "out_of_memory"), scaled(2, 1), scaled(4, 0.9), scaled(8, 0.7), failed(3, `refused: ${HOSTILE}`)] },
+  ],
+});
+
 export const sample = {
   schema: "stepcast.page/1", command: "run", version: "0.0.0", title: HOSTILE, headline: `llama-2-7b on 32 x A100 ${HOSTILE}`,
   tiles: [
@@ -118,5 +144,27 @@ export const planned = {
       bars: [{ name: `aten::mm [[4096, 4096], [4096, 11008]] ${HOSTILE}`, value: 250e12, note: "64 calls" }, { name: "aten::bmm [[8, 4, 5], [8, 5, 6]]", value: 3e9, note: "2 calls" }],
     },
     { kind: "code", title: "Settings to paste", text: "In each framework's own words.", blocks: [{ name: "fsdp1", text: `import torch  # ${HOSTILE}\n` }, { name: "environment", text: "export X=1\n" }] },
+  ],
+};
+
+/// 30 rows of 15 sources on two GPUs; the first has an interval, the last does not fit.
+const point = (i) => ({
+  name: i === 4 ? HOSTILE : `row-${i}`, run: `model on ${8 * (1 + (i % 3))} x A100`, source: i % 15 === 3 ? HOSTILE : `source ${i % 15}`, gpu: i % 2 === 0 ? "a100-80gb" : "h100", tier: "A",
+  measured: 1000 * (i + 1), forecast: 1000 * (i + 1) * (1 + 0.01 * (i - 10)), fits: i !== 29, ...(i === 0 ? { low: 800, high: 1300 } : {}),
+});
+const points = [...Array(30).keys()].map(point);
+
+export const judged = {
+  ...sample, command: "validate",
+  sections: [
+    {
+      kind: "scatter", title: "Forecast against measurement", text: "On the line a forecast is exact.", quantity: "tokens/s/GPU", unit: "",
+      filters: { source: [...new Set(points.map(({ source }) => source))].sort(), gpu: ["a100-80gb", "h100"], tier: ["A"] }, points,
+    },
+    {
+      kind: "scatter", title: "Peak memory", text: "Above the line the forecast is too large.", quantity: "peak memory", unit: "B", filters: { source: ["lab"], gpu: ["h100"], tier: ["A"] },
+      points: [1, 2].map((i) => ({ name: `m${i}`, run: "model", source: "lab", gpu: "h100", tier: "A", measured: i * 20 * 2 ** 30, forecast: i * 21 * 2 ** 30, fits: true })),
+    },
+    { kind: "table", title: "Worst rows", text: "The largest errors.", columns: ["row", "error"], rows: [[HOSTILE, "+19.0 %"], ["row-28", "+18.0 %"]] },
   ],
 };

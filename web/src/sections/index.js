@@ -5,10 +5,14 @@ import * as code from "./code.js";
 import * as decisions from "./decisions.js";
 import * as findings from "./findings.js";
 import * as grid from "./grid.js";
+import * as interval from "./interval.js";
 import * as memory from "./memory.js";
 import * as pareto from "./pareto.js";
 import * as parts from "./parts.js";
 import * as progression from "./progression.js";
+import * as roofline from "./roofline.js";
+import * as scaling from "./scaling.js";
+import * as scatter from "./scatter.js";
 import * as timeline from "./timeline.js";
 import * as waterfall from "./waterfall.js";
 import { table } from "../table.js";
@@ -20,10 +24,14 @@ export const KINDS = {
   decisions,
   findings,
   grid,
+  interval,
   memory,
   pareto,
   parts,
   progression,
+  roofline,
+  scaling,
+  scatter,
   timeline,
   waterfall,
   table: { body: (section) => table(section, section.title) },

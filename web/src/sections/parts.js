@@ -3,16 +3,22 @@ import { described } from "../described.js";
 import { h } from "../dom.js";
 import { figure } from "../format.js";
 import { colour, label } from "../kinds.js";
+import { classColour } from "../palette.js";
 import { barRows } from "./rows.js";
 
 const names = (section) => [...new Set(section.rows.flatMap((row) => Object.keys(row.parts)))];
 const total = (row) => Object.values(row.parts).reduce((sum, value) => sum + value, 0);
 
-/// kinds: [[kind, note]]; `name`: what a kind is called.
-export function legend(kinds, name = label) {
-  const key = (kind) => h("i", { style: `background:${colour(kind)}`, "aria-hidden": "true" });
-  return h("ul", { class: "legend" }, kinds.map(([kind, note]) => h("li", {}, key(kind), name(kind), note && h("span", {}, note))));
+/// entries: [{fill, name, note}].
+function keys(entries) {
+  const key = (fill) => h("i", { style: `background:${fill}`, "aria-hidden": "true" });
+  return h("ul", { class: "legend" }, entries.map(({ fill, name, note }) => h("li", {}, key(fill), name, note && h("span", {}, note))));
 }
+
+/// kinds: [[kind, note]]; `name`: what a kind is called.
+export const legend = (kinds, name = label) => keys(kinds.map(([kind, note]) => ({ fill: colour(kind), name: name(kind), note })));
+/// Of classes that have no colours of their own.
+export const classLegend = (names, notes = []) => keys(names.map((name, index) => ({ fill: classColour(index), name, note: notes[index] })));
 
 export function draw(section, width) {
   const rows = section.rows.map((row) => {

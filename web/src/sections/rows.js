@@ -31,8 +31,8 @@ export function barRows({ rows, width, x, marks = [] }) {
       Plot.barX(pieces, { x1: "from", x2: "to", y: "index", fill: "fill", title: "title", insetTop: narrow ? 17 : 0, rx: 2 }),
       Plot.ruleX([0]),
       narrow
-        ? Plot.text(ends, { x: 0, y: "index", text: (d) => shortened(d.label, width - 8), textAnchor: "start", frameAnchor: "left", dx: 1, dy: -11 })
-        : Plot.text(ends, { x: 0, y: "index", text: (d) => shortened(d.label, marginLeft - 8), textAnchor: "end", dx: -8, frameAnchor: "left", title: "label" }),
+        ? Plot.text(ends, { y: "index", text: (d) => shortened(d.label, width - 8), textAnchor: "start", frameAnchor: "left", dx: 1, dy: -11 })
+        : Plot.text(ends, { y: "index", text: (d) => shortened(d.label, marginLeft - 8), textAnchor: "end", dx: -8, frameAnchor: "left", title: "label" }),
       Plot.text(ends, { x: "end", y: "index", text: "value", textAnchor: "start", dx: 6, dy: narrow ? 8 : 0, fontWeight: 600 }),
     ],
   });
