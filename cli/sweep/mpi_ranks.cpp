@@ -79,6 +79,10 @@ class MpiRanks final : public Ranks {
 }  // namespace
 
 std::unique_ptr<Ranks> open_ranks(const Launch& launch) {
+  if (!launch.connected && launch.rank > 0) return nullptr;  // the first rank says it
+  if (!launch.connected)
+    throw InputError("sweep", "", fmt::format("was started by srun as {} processes without PMI, by which MPI would find them", launch.size),
+                     "use srun --mpi=pmix (srun --mpi=list names what there is), or mpirun");
   auto ranks = std::make_unique<MpiRanks>();
   if (ranks->size() == launch.size) return ranks;
   if (launch.rank > 0) return nullptr;  // the first rank says it

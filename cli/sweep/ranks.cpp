@@ -1,6 +1,8 @@
 // See ranks.hpp.
 #include "cli/sweep/ranks.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -90,14 +92,30 @@ std::size_t collect(Ranks& ranks, const Keep& keep, const OwnPart& own) {
   return programs;
 }
 
+int whole_in(const Environment& environment, const char* name) {
+  const char* text = environment(name);
+  return text ? std::atoi(text) : 0;
+}
+
+/// Whether the launcher told the process how to find the others: PMIx, PMI-2, PMI-1, or Cray's.
+bool has_pmi(const Environment& environment) {
+  const auto names = {"PMIX_RANK", "PMI_FD", "PMI_RANK", "PMI_CONTROL_PORT"};
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return environment(name) != nullptr; });
+}
+
 }  // namespace
 
-std::optional<Launch> launch_in(const std::function<const char*(const char*)>& environment) {
-  for (const auto& [rank_name, size_name] :
-       {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}}) {
-    const char *rank = environment(rank_name), *size = environment(size_name);
-    if (rank && size && std::atoi(size) > 1) return Launch{std::atoi(rank), std::atoi(size)};
+std::optional<Launch> launch_in(const Environment& environment) {
+  for (const auto& [rank, size] : {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}}) {
+    if (environment(rank) && whole_in(environment, size) > 1) return Launch{whole_in(environment, rank), whole_in(environment, size)};
   }
+  if (!environment("SLURM_PROCID")) return std::nullopt;
+  const int rank = whole_in(environment, "SLURM_PROCID"), size = whole_in(environment, "SLURM_STEP_NUM_TASKS");
+  if (size > 1) return Launch{rank, size, has_pmi(environment)};
+  // A batch script outside any step has the number 0, and the number of tasks that steps may have; any other number has been set by hand.
+  if (size == 0 && rank > 0)
+    throw InputError("sweep", "", fmt::format("SLURM_PROCID is {}, but this is no step of srun: SLURM_STEP_NUM_TASKS is missing", rank),
+                     "start it with srun, or unset SLURM_PROCID to sweep alone");
   return std::nullopt;
 }
 

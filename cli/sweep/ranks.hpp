@@ -14,11 +14,16 @@
 
 namespace stepcast::cli {
 
+/// As std::getenv.
+using Environment = std::function<const char*(const char* name)>;
+
 /// What mpirun or srun say of this process in its environment; nothing where it is alone.
 struct Launch {
   int rank = 0, size = 1;
+  bool connected = true;  // false: by srun without PMI, so that MPI would not find the other processes and end the program
 };
-std::optional<Launch> launch_in(const std::function<const char*(const char* name)>& environment);
+/// Throws InputError where Slurm's variables contradict each other.
+std::optional<Launch> launch_in(const Environment& environment);
 
 class Ranks {
  public:
@@ -35,7 +40,7 @@ class Ranks {
   virtual void abort(int exit_code) = 0;
 };
 
-/// MPI's, where the program is built with it. Throws InputError if not, or if the launcher belongs to another MPI; on other ranks than the first an empty message, so that it is said once.
+/// MPI's, where the program is built with it. Throws InputError if not, if the processes are not connected, or if the launcher belongs to another MPI; on other ranks than the first an empty message, so that it is said once.
 std::unique_ptr<Ranks> open_ranks(const Launch& launch);
 
 /// run_sweep on all ranks, which have made the same plan. Only the first rank's store is looked at and filled; only its counts are whole. A rank that throws must abort the others.

@@ -66,6 +66,24 @@ TEST_CASE("a process that dies ends the job, and what was kept is there for the 
   CHECK_FALSE(std::filesystem::exists((place / "out") / "report.json"));
 }
 
+TEST_CASE("srun's processes without PMI are refused with one line, by the first of them; a rank outside any step by itself") {
+  const Place place;
+  const std::string step = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2 ";
+  const Outcome first = place.shell(step + "SLURM_PROCID=0 " + kSweep + kGrid), second = place.shell(step + "SLURM_PROCID=1 " + kSweep + kGrid);
+  CHECK(first.code == 2);
+  CHECK(one_line(first.err));
+  CHECK(has(first.err, kMpirun.empty() ? "has no MPI" : "srun --mpi=pmix"));
+  CHECK(second.code == 2);
+  CHECK(second.err.empty());
+  const Outcome outside = place.shell("SLURM_PROCID=1 SLURM_NTASKS=2 " + kSweep + kGrid);
+  CHECK(outside.code == 2);
+  CHECK(one_line(outside.err));
+  CHECK(has(outside.err, "SLURM_STEP_NUM_TASKS"));
+  const Outcome script = place.shell("SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=2 " + kSweep + "--vary /batch/micro_batch=1,2");  // a batch script
+  CHECK(script.code == 0);
+  CHECK(has(script.out, "2 points"));
+}
+
 TEST_CASE("without MPI a launcher's processes are refused with one line") {
   const Place place;
   if (!kMpirun.empty()) return;

@@ -134,8 +134,15 @@ TEST_CASE("what launchers say in the environment") {
   };
   CHECK(launch({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}})->rank == 1);
   CHECK(launch({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}})->size == 2);
-  CHECK(launch({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "8"}})->rank == 3);
-  CHECK_FALSE(launch({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}));  // the batch script itself, outside any step
+  CHECK(launch({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}})->connected);
+  const auto bare = launch({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_NTASKS", "8"}});
+  CHECK(bare->rank == 3);
+  CHECK(bare->size == 8);
+  CHECK_FALSE(bare->connected);
+  CHECK(launch({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"PMIX_RANK", "3"}})->connected);
+  CHECK_FALSE(launch({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_NTASKS", "8"}}));  // a step of one task
+  CHECK_THROWS_AS(launch({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}), InputError);                 // in no step
+  CHECK_FALSE(launch({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}));                                 // the batch script itself, outside any step
   CHECK_FALSE(launch({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));
   CHECK_FALSE(launch({}));
 }
