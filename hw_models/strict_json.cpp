@@ -67,7 +67,8 @@ Reader::Reader(const Json& object, const std::string& file, std::string pointer)
     : Reader(
           object, [file](std::string_view) { return file; }, std::move(pointer)) {}
 
-Reader::Reader(const Json& object, Origin origin, std::string pointer) : object_(&object), origin_(std::move(origin)), pointer_(std::move(pointer)) {
+Reader::Reader(const Json& object, Origin origin, std::string pointer, Spelling spelling)
+    : object_(&object), origin_(std::move(origin)), pointer_(std::move(pointer)), spelling_(std::move(spelling)) {
   if (!object.is_object()) fail_at(pointer_, fmt::format("expected an object, found {}", kind(object)), "");
 }
 
@@ -122,8 +123,9 @@ bool Reader::boolean(std::string_view key) {
 
 std::string Reader::text(std::string_view key, std::size_t max_length) {
   const Json& found = value(key);
-  if (!found.is_string()) fail(key, fmt::format("expected a text, found {}", kind(found)));
-  auto text = found.get<std::string>();
+  const std::optional<std::string> word = found.is_string() || !spelling_ ? std::nullopt : spelling_(pointer_to(key));
+  if (!found.is_string() && !word) fail(key, fmt::format("expected a text, found {}", kind(found)));
+  auto text = word ? *word : found.get<std::string>();
   if (text.size() > max_length) fail(key, fmt::format("is longer than {} characters", max_length));
   return text;
 }
@@ -170,13 +172,13 @@ bool Reader::is_word(std::string_view key, std::string_view word) {
 
 bool Reader::is_boolean(std::string_view key) const { return has(key) && object_->find(key)->is_boolean(); }
 
-Reader Reader::object(std::string_view key) { return {value(key), origin_, pointer_to(key)}; }
+Reader Reader::object(std::string_view key) { return {value(key), origin_, pointer_to(key), spelling_}; }
 
 std::vector<Reader> Reader::objects(std::string_view key) {
   const Json& found = value(key);
   if (!found.is_array()) fail(key, fmt::format("expected an array, found {}", kind(found)));
   std::vector<Reader> readers;
-  for (std::size_t i = 0; i < found.size(); ++i) readers.emplace_back(found[i], origin_, fmt::format("{}/{}", pointer_to(key), i));
+  for (std::size_t i = 0; i < found.size(); ++i) readers.emplace_back(found[i], origin_, fmt::format("{}/{}", pointer_to(key), i), spelling_);
   return readers;
 }
 

@@ -61,9 +61,11 @@ class Reader {
  public:
   /// Names the file that a pointer's value came from (several where files are merged).
   using Origin = std::function<std::string(std::string_view pointer)>;
+  /// How a number, true or false was written where it could as well have been meant as a word: a key that wants a text takes that (2.8 as "2.8").
+  using Spelling = std::function<std::optional<std::string>(std::string_view pointer)>;
 
   Reader(const Json& object, const std::string& file, std::string pointer = "");
-  Reader(const Json& object, Origin origin, std::string pointer = "");
+  Reader(const Json& object, Origin origin, std::string pointer = "", Spelling spelling = {});
 
   [[nodiscard]] bool has(std::string_view key) const;
   /// Accepts a key, whatever its value.
@@ -127,6 +129,7 @@ class Reader {
   const Json* object_;
   Origin origin_;
   std::string pointer_;
+  Spelling spelling_;
   mutable std::vector<std::string> asked_;  // the bookkeeping of `finish`
 };
 

@@ -111,6 +111,14 @@ std::string Layers::origin(std::string_view pointer) const {
   return best->file;
 }
 
+std::optional<std::string> Layers::spelling(std::string_view pointer) const {
+  const std::vector<std::string> keys = pointer_parts(pointer);
+  const auto gives = [&](const Layer& layer) { return depth_found(layer.patch, keys) == keys.size(); };
+  const auto layer = std::find_if(layers.rbegin(), layers.rend(), gives);
+  if (layer == layers.rend() || layer->text.empty() || pointer_parts(layer->pointer) != keys) return std::nullopt;
+  return layer->text;
+}
+
 Source find_source(const std::string& path_or_name, const Source* from) {
   const bool path = path_or_name.find('/') != std::string::npos || path_or_name.ends_with(kSuffix);
   if (!path || (from && from->built_in)) {
@@ -161,13 +169,14 @@ void apply_set(Layers& layers, const std::string& set) {
   if (keys.size() > kMaxJsonDepth) throw InputError("--set", "", "the pointer has too many parts");
   if (keys.front() == "base") throw InputError("--set", "/base", "can only be given in a file");
   Json patch = value_of(set.substr(equals + 1));
+  const bool could_be_word = patch.is_number() || patch.is_boolean();
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
     Json outer = Json::object();
     outer[*key] = std::move(patch);
     patch = std::move(outer);
   }
   layers.merged.merge_patch(patch);
-  layers.layers.push_back({"--set", std::move(patch)});
+  layers.layers.push_back({"--set", std::move(patch), set.substr(0, equals), could_be_word ? set.substr(equals + 1) : ""});
 }
 
 }  // namespace stepcast::scenarios

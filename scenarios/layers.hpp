@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@ namespace stepcast::scenarios {
 struct Layer {
   std::string file;  // as messages name it
   Json patch;
+  std::string pointer{}, text{};  // of a --set: the value as it was written, if that is a number, true or false
 };
 
 /// A text and where its "base" is sought: among the built-in scenarios, or in `folder`.
@@ -28,13 +30,15 @@ struct Layers {
   Json merged;                // without "base"
   /// File of the highest layer that has the value at `pointer`, or its nearest parent.
   [[nodiscard]] std::string origin(std::string_view pointer) const;
+  /// How the value at `pointer` was written, where a --set gave it without quotes that would make it a text.
+  [[nodiscard]] std::optional<std::string> spelling(std::string_view pointer) const;
 };
 
 /// The file at a path, or the built-in scenario of that name. `from`: the file that names it as its base, if any. Throws InputError.
 Source find_source(const std::string& path_or_name, const Source* from = nullptr);
 /// Follows "base" (missing files, cycles and chains past kMaxBaseChain are errors) and merges.
 Layers stack(const Source& source);
-/// Applies "/json/pointer=value" on top: the value is JSON if it parses as such, else a text. Throws InputError.
+/// Applies "/json/pointer=value" on top: the value is JSON if it parses as such, else a text; to a key that wants a text, a number, true and false are words too. Throws InputError.
 void apply_set(Layers& layers, const std::string& set);
 
 }  // namespace stepcast::scenarios

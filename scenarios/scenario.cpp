@@ -142,7 +142,7 @@ Source text_source(std::string_view text, const std::string& file) {
 
 Scenario read_layers(const Layers& layers) {
   const Reader::Origin origin = [&layers](std::string_view pointer) { return layers.origin(pointer); };
-  Reader root(layers.merged, origin);
+  Reader root(layers.merged, origin, "", [&layers](std::string_view pointer) { return layers.spelling(pointer); });
   refuse_unsupported(layers.merged, origin);
   Scenario scenario = read_sections(root, origin);
   if (scenario.name.empty()) scenario.name = layers.stem;

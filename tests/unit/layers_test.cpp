@@ -75,12 +75,29 @@ TEST_CASE("a built-in scenario can be a base") {
 TEST_CASE("--set comes last and in order") {
   const Folder folder;
   const std::string path = folder.write("s.json", kRoot);
-  const std::vector<std::string> sets = {"/batch/micro_batch=3", "/batch/micro_batch=5", "/name=x=y", "/why=\"quoted\"", "/model/name=7"};
-  CHECK(refusal(path, sets) == "--set: /model/name: expected a text, found a number");
+  const std::vector<std::string> sets = {"/batch/micro_batch=3", "/batch/micro_batch=5", "/name=x=y", "/why=\"quoted\"", "/model/name=[7]"};
+  CHECK(refusal(path, sets) == "--set: /model/name: expected a text, found an array");
   const Scenario scenario = read_scenario(path, std::vector<std::string>(sets.begin(), sets.end() - 1));
   CHECK(scenario.batch.micro_batch == 5);
   CHECK(scenario.name == "x=y");
   CHECK(scenario.why == "quoted");
+}
+
+TEST_CASE("--set: a word that looks like a number, true or false is a text where the key wants one") {
+  const auto read = [](const std::vector<std::string>& sets) { return read_scenario("7b-32xa100", sets); };
+  CHECK(read({"/policy/release=2.8"}).policy.release == program::Release::from_2_8);
+  CHECK(read({"/policy/release=\"2.8\""}).policy.release == program::Release::from_2_8);
+  CHECK(read({"/name=2.10"}).name == "2.10");  // as it was written
+  CHECK(read({"/name=1e3"}).name == "1e3");
+  CHECK(read({"/name=true", "/why=-5"}).name == "true");
+  CHECK(read({"/name=7", "/name=eight"}).name == "eight");
+  CHECK(read({"/name=7", "/name=8"}).name == "8");
+  CHECK(read({"/cluster/nodes=2"}).cluster.nodes == 2);
+  CHECK_THROWS_AS(read({"/policy/release=2.9"}), InputError);         // no such release
+  CHECK_THROWS_AS(read({"/policy={\"release\": 2.8}"}), InputError);  // JSON says what it is
+  CHECK_THROWS_AS(read({"/name=[7]"}), InputError);
+  CHECK_THROWS_AS(read({"/cluster/nodes=\"2\""}), InputError);  // a text is no number
+  CHECK_THROWS_AS(read_scenario_text(R"({"base": "7b-32xa100", "policy": {"release": 2.8}})", "s.json", {}), InputError);
 }
 
 TEST_CASE("errors name the file that the value came from") {
