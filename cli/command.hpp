@@ -61,6 +61,7 @@ void add_calibrate(CLI::App& app, Action& action);
 void add_diagnose(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_serve(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 void add_manual(CLI::App& app, Action& action);
 

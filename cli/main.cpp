@@ -5,7 +5,6 @@
 #include <exception>
 
 #include "cli/command.hpp"
-#include "cli/serve/command.hpp"
 
 namespace {
 

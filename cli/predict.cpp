@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/inputs.hpp"
-#include "cli/predict_last_step.hpp"
 #include "cli/report/table.hpp"
 #include "program/build.hpp"
 

@@ -22,6 +22,9 @@ struct Prediction {
 /// Runs the scenario. Out of memory and deadlock are outcomes in the report. `warnings` from reading the scenario are passed on. Throws InputError.
 Prediction predict(const scenarios::Scenario& scenario, std::vector<std::string> warnings = {});
 
+/// The same report, with a trace of the last step alone where steps are alike: for pages that are drawn anew at each change. Test: tests/unit/serve_test.cpp.
+Prediction predict_last_step(const scenarios::Scenario& scenario, std::vector<std::string> warnings = {});
+
 /// The program that predict runs.
 program::Program program_of(const scenarios::Scenario& scenario);
 

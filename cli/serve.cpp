@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/command.hpp"
 #include "cli/load.hpp"
 #include "cli/page/page.hpp"
-#include "cli/serve/command.hpp"
 #include "cli/serve/server.hpp"
 #include "hw_models/input_error.hpp"
 

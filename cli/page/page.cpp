@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "cli/output_folder.hpp"
-#include "cli/page/template.hpp"
 #include "hw_models/embedded.hpp"
 #include "hw_models/ordered_json.hpp"
 

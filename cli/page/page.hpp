@@ -13,6 +13,10 @@ class OutputFolder;
 inline constexpr const char* kPageSchema = "stepcast.page/1";
 inline constexpr const char* kPageFile = "report.html";
 
+/// The pages that web/ makes when stepcast is built, without their data.
+inline constexpr const char* kReportTemplate = "report.html";
+inline constexpr const char* kServeTemplate = "serve.html";
+
 /// A figure at the top of the page, in words.
 struct Tile {
   std::string label, value, note;
@@ -31,6 +35,9 @@ nlohmann::ordered_json section(const std::string& kind, const std::string& title
 
 /// JSON that may stand in an HTML script element whatever texts are in it: no "<", ">" or "&", and no bytes that are no UTF-8.
 std::string script_json(const nlohmann::ordered_json& json);
+
+/// A template with its data, or nothing in a build without the pages. Test: tests/unit/serve_test.cpp.
+std::string filled(std::string_view name, const nlohmann::ordered_json& data);
 
 /// Whether this build has the page.
 bool has_page();

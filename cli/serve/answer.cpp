@@ -5,7 +5,7 @@
 
 #include "cli/out_of_memory.hpp"
 #include "cli/page/run_page.hpp"
-#include "cli/predict_last_step.hpp"
+#include "cli/predict.hpp"
 #include "hw_models/ordered_json.hpp"
 
 namespace stepcast::cli {

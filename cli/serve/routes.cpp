@@ -8,7 +8,7 @@
 #include <charconv>
 #include <exception>
 
-#include "cli/page/template.hpp"
+#include "cli/page/page.hpp"
 #include "hw_models/input_error.hpp"
 #include "hw_models/ordered_json.hpp"
 

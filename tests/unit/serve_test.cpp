@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/page/run_page.hpp"
-#include "cli/predict_last_step.hpp"
+#include "cli/predict.hpp"
 #include "cli/serve/routes.hpp"
 #include "hw_models/embedded.hpp"
 #include "hw_models/input_error.hpp"
