@@ -50,17 +50,30 @@ fs::path OutputFolder::staged_path(const std::string& name) {
 }
 
 void OutputFolder::stage(const std::string& name, std::string_view text) {
-  const fs::path path = staged_path(name);
-  std::ofstream file(path, std::ios::binary);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  PieceFile file(staged_path(name));
+  file.write(text);
   file.close();
-  if (!file) throw std::system_error(errno, std::generic_category(), "can't write " + path.string());
 }
 
 void OutputFolder::publish() {
   for (const auto& [temporary, name] : staged_) fs::rename(temporary, name);
   staged_.clear();
 }
+
+PieceFile::PieceFile(fs::path path) : path_(std::move(path)), file_(path_, std::ios::binary) {
+  if (!file_) fail();
+}
+
+void PieceFile::write(std::string_view text) {
+  if (!file_.write(text.data(), static_cast<std::streamsize>(text.size()))) fail();
+}
+
+void PieceFile::close() {
+  file_.close();
+  if (!file_) fail();
+}
+
+void PieceFile::fail() const { throw std::system_error(errno, std::generic_category(), "can't write " + path_.string()); }
 
 namespace {
 

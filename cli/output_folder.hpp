@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,21 @@ class OutputFolder {
   bool created_ = false;
 };
 
+/// A staged file that is written piece by piece, so that it need not be held whole.
+class PieceFile {
+ public:
+  /// Throws std::system_error.
+  explicit PieceFile(std::filesystem::path path);
+  void write(std::string_view text);
+  /// All that was written is in the file. Throws std::system_error if not.
+  void close();
+
+ private:
+  [[noreturn]] void fail() const;
+  std::filesystem::path path_;
+  std::ofstream file_;
+};
+
 /// One file that the user names: written under a temporary name and renamed, so that it is whole or not there.
 class OutputFile {
  public:
@@ -40,6 +56,9 @@ class OutputFile {
   OutputFile(const std::string& option, const std::filesystem::path& path, bool force, std::string_view own = {});
   /// Throws std::system_error.
   void write(std::string_view text);
+  /// The same piece by piece: what is written to this path is there under its name once it is published.
+  [[nodiscard]] std::filesystem::path staged_path() { return folder_.staged_path(name_); }
+  void publish() { folder_.publish(); }
 
  private:
   std::string name_;

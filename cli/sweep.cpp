@@ -2,26 +2,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
 #include <thread>
 
 #include "cli/build_id.hpp"
 #include "cli/command.hpp"
 #include "cli/load.hpp"
 #include "cli/output_folder.hpp"
-#include "cli/page/sweep_page.hpp"
+#include "cli/page/page.hpp"
 #include "cli/progress.hpp"
 #include "cli/report/sweep_text.hpp"
-#include "cli/sweep/json.hpp"
-#include "cli/sweep/points.hpp"
+#include "cli/sweep/outputs.hpp"
 #include "cli/sweep/ranks.hpp"
 #include "cli/sweep/run.hpp"
 #include "hw_models/input_error.hpp"
@@ -64,40 +60,6 @@ std::unique_ptr<SweepStore> open_store(const std::string& folder) {
   return std::make_unique<SweepStore>((fs::path(folder) / "points.jsonl").string(), build_id());
 }
 
-/// `{"points": [...]}` piece by piece, so that it need not be held whole.
-template <class Write>
-void write_json(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store, const Write& write) {
-  write("{\"schema\": \"stepcast.sweep_result/1\", \"points\": [\n");
-  for (std::size_t i = 0; i < grid.size(); ++i) write(point_json(grid, plan, store, i) + (i + 1 < grid.size() ? ",\n" : "\n"));
-  write("]}\n");
-}
-
-std::vector<PointRow> rows_of(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store) {
-  std::vector<PointRow> uniques, rows;
-  for (const SweepPlan::Unique& unique : plan.uniques) uniques.push_back(row_of(nlohmann::ordered_json::parse(store.get(unique.key)), "points.jsonl"));
-  for (std::size_t i = 0; i < grid.size(); ++i) {
-    const std::size_t unique = plan.unique_of[i];
-    rows.push_back(unique == SweepPlan::kRefused ? row_of(refused_point(plan.refusals[i]), "") : uniques[unique]);
-  }
-  return rows;
-}
-
-void publish(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store, const std::vector<PointRow>& rows, const std::string& scenario,
-             OutputFolder& folder) {
-  const fs::path path = folder.staged_path("report.json");
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), std::fclose);
-  if (!file) throw InputError("--out", "", "can't be written");
-  write_json(grid, plan, store, [&](const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size())
-      throw std::system_error(errno, std::generic_category(), "can't write " + path.string());
-  });
-  if (std::fflush(file.get()) != 0) throw std::system_error(errno, std::generic_category(), "can't write " + path.string());
-  folder.stage("sweep.csv", sweep_csv(grid, rows));
-  folder.stage("sweep.txt", sweep_text(grid, rows, rows.size()));
-  stage_page(sweep_page(scenario, grid, rows), folder);
-  folder.publish();
-}
-
 /// The scenario's name, or that of the file, without its folder.
 std::string title_of(const ScenarioChoice& choice) {
   if (!choice.scenario.empty()) return fs::path(choice.scenario).stem().string();
@@ -105,10 +67,9 @@ std::string title_of(const ScenarioChoice& choice) {
   return fs::path(file).stem().string() + " on " + choice.cluster;
 }
 
-Exit exit_of(const std::vector<PointRow>& rows) {
-  const auto ends_as = [&](const char* outcome) { return std::any_of(rows.begin(), rows.end(), [&](const PointRow& row) { return row.outcome == outcome; }); };
-  if (ends_as("ok")) return Exit::ok;
-  return ends_as("out_of_memory") ? Exit::out_of_memory : Exit::check_failed;
+Exit exit_of(const SweepTable& table) {
+  if (table.count("ok") > 0) return Exit::ok;
+  return table.count("out_of_memory") > 0 ? Exit::out_of_memory : Exit::check_failed;
 }
 
 /// What a sweep is before it runs. Only the first of several processes has places to write to.
@@ -129,7 +90,7 @@ void open_outputs(const SweepOptions& options, Prepared& p) {
   if (!options.output.folder.empty())
     p.folder = std::make_unique<OutputFolder>(options.output.folder, std::vector<std::string>{"report.json", "sweep.csv", "sweep.txt", kPageFile},
                                               options.output.force);
-  if (!options.csv.empty()) p.csv = std::make_unique<OutputFile>("--csv", options.csv, options.output.force, sweep_csv(p.grid, {}));
+  if (!options.csv.empty()) p.csv = std::make_unique<OutputFile>("--csv", options.csv, options.output.force, sweep_csv_header(p.grid));
 }
 
 Prepared prepare(SweepOptions& options, unsigned threads, bool first) {
@@ -142,14 +103,13 @@ Prepared prepare(SweepOptions& options, unsigned threads, bool first) {
 }
 
 Exit finish(const SweepOptions& options, Prepared& p, const SweepCounts& counts) {
-  const std::vector<PointRow> rows = rows_of(p.grid, p.plan, *p.store);
-  if (p.folder) publish(p.grid, p.plan, *p.store, rows, title_of(options.choice), *p.folder);
-  if (p.csv) p.csv->write(sweep_csv(p.grid, rows));
-  if (options.output.json) write_json(p.grid, p.plan, *p.store, print);
-  else print(sweep_text(p.grid, rows, options.shown));
+  const SweptPoints points{p.grid, p.plan, *p.store};
+  const SweepTable table = write_points(points, {title_of(options.choice), options.shown, p.folder.get(), p.csv.get()});
+  if (options.output.json) write_json(points, print);
+  else print(table.text());
   std::fprintf(stderr, "stepcast: %zu points, %zu scenarios simulated with %zu programs, %zu kept from an earlier sweep\n", p.grid.size(), counts.simulated,
                counts.programs, counts.kept);
-  return exit_of(rows);
+  return exit_of(table);
 }
 
 /// One of several processes. What is wrong with the input is found by all of them and told by the first alone, for which the others wait before they speak.

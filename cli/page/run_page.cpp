@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kKernelsShown = 12;
 
-std::string joined(const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + "; " + b; }
+std::string both_notes(const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + "; " + b; }
 
 /// "80 %: 6.2 s to 7.1 s", where the report has an interval.
 std::string range_note(const IntervalRow& interval, const Percentiles& figures, std::string (*words)(double)) {
@@ -30,9 +30,10 @@ std::vector<Tile> tiles_of(const Report& r) {
   if (r.outcome != "ok") return {{"outcome", r.outcome == "out_of_memory" ? "out of memory" : r.outcome, ""}};
   std::vector<Tile> tiles = {
       {"step time", time_text(r.step_time_s),
-       joined(r.mean_of_steps ? fmt::format("mean of {} steps", r.measured_steps) : "", range_note(r.interval, r.interval.step_time_s, time_text))}};
+       both_notes(r.mean_of_steps ? fmt::format("mean of {} steps", r.measured_steps) : "", range_note(r.interval, r.interval.step_time_s, time_text))}};
   if (r.has_peak) {
-    tiles.push_back({"MFU", percent_text(r.mfu), joined(range_note(r.interval, r.interval.mfu, percent_text), fmt::format("6P only: {}", percent_text(r.mfu_6p)))});
+    tiles.push_back(
+        {"MFU", percent_text(r.mfu), both_notes(range_note(r.interval, r.interval.mfu, percent_text), fmt::format("6P only: {}", percent_text(r.mfu_6p)))});
     tiles.push_back({"HFU", percent_text(r.hfu), "recomputation counted"});
   }
   tiles.push_back({"tokens/s/GPU", count_text(r.tokens_per_s_per_gpu), fmt::format("{} GPUs", r.ranks)});
@@ -181,7 +182,8 @@ Page page_of(const Prediction& prediction, const Extras& extras, const std::vect
   Page page{stages.empty() ? "run" : "demo", r.scenario.name.empty() ? r.scenario.model : r.scenario.name, headline(r.scenario), tiles_of(r), r.warnings, {}};
   if (extras.cost) {
     const CostLine days = lines_of(*extras.cost).front();
-    page.tiles.push_back({"training on " + count_text(extras.cost->asked.tokens) + " tokens", days.value + " days", days.range.empty() ? "" : "80 %: " + days.range});
+    page.tiles.push_back(
+        {"training on " + count_text(extras.cost->asked.tokens) + " tokens", days.value + " days", days.range.empty() ? "" : "80 %: " + days.range});
   }
   if (!stages.empty()) page.sections.push_back(progression_section(stages));
   if (r.outcome == "ok") add_step(prediction, extras, page);

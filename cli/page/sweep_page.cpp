@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 #include "cli/report/table.hpp"
 #include "hw_models/ordered_json.hpp"
@@ -21,77 +22,7 @@ std::string words_of(const planner::Grid& grid, std::size_t point) {
   return words;
 }
 
-OrderedJson column(const std::vector<PointRow>& rows, const auto& value_of) {
-  OrderedJson values = OrderedJson::array();
-  for (const PointRow& row : rows) values.push_back(value_of(row));
-  return values;
-}
-
-OrderedJson grid_section(const planner::Grid& grid, const std::vector<PointRow>& rows) {
-  const auto known = [](bool is, auto value) { return is ? OrderedJson(value) : OrderedJson(nullptr); };
-  OrderedJson json = section("grid", "What was varied", "");
-  json["axes"] = OrderedJson::array();
-  for (const planner::Axis& axis : grid.axes()) json["axes"].push_back({{"pointer", axis.pointer}, {"values", axis.values}});
-  json["outcomes"] = column(rows, [](const PointRow& r) { return r.outcome; });
-  json["bounds"] = column(rows, [](const PointRow& r) { return r.bound; });
-  json["missing_bytes"] = column(rows, [&](const PointRow& r) { return known(r.outcome == "out_of_memory", r.missing_bytes); });
-  OrderedJson metrics = OrderedJson::array();
-  const auto add = [&](const char* name, const char* unit, bool high, const auto& value_of) {
-    metrics.push_back({{"name", name}, {"unit", unit}, {"high_is_good", high}, {"values", column(rows, value_of)}});
-  };
-  if (std::any_of(rows.begin(), rows.end(), [](const PointRow& r) { return r.has_mfu && r.outcome == "ok"; }))
-    add("MFU", "share", true, [&](const PointRow& r) { return known(r.outcome == "ok" && r.has_mfu, r.mfu); });
-  add("tokens/s/GPU", "", true, [&](const PointRow& r) { return known(r.outcome == "ok", r.tokens_per_s_per_gpu); });
-  add("step time", "s", false, [&](const PointRow& r) { return known(r.outcome == "ok", r.step_time_s); });
-  add("memory headroom", "B", true, [&](const PointRow& r) { return known(r.has_headroom, r.headroom_bytes); });
-  add("exposed communication", "s", false, [&](const PointRow& r) { return known(r.outcome == "ok", r.exposed_comm_s); });
-  json["metrics"] = std::move(metrics);
-  return json;
-}
-
-/// Index of the fastest point that ran, or none.
-std::size_t fastest(const std::vector<PointRow>& rows) {
-  std::size_t best = rows.size();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].outcome == "ok" && (best == rows.size() || rows[i].tokens_per_s_per_gpu > rows[best].tokens_per_s_per_gpu)) best = i;
-  return best;
-}
-
-/// Points may differ in tokens per step: then their step times don't compare, the time for a token does.
-bool same_tokens(const std::vector<PointRow>& rows) {
-  double low = std::numeric_limits<double>::infinity(), high = 0;
-  for (const PointRow& row : rows) {
-    if (row.outcome != "ok") continue;
-    low = std::min(low, row.step_time_s * row.tokens_per_s_per_gpu);
-    high = std::max(high, row.step_time_s * row.tokens_per_s_per_gpu);
-  }
-  return high <= low * (1 + 1e-9);
-}
-
-std::vector<ParetoPoint> pareto_points(const planner::Grid& grid, const std::vector<PointRow>& rows, bool per_step) {
-  std::vector<ParetoPoint> points;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const PointRow& row = rows[i];
-    if (row.outcome == "ok" && row.has_headroom && row.tokens_per_s_per_gpu > 0)
-      points.push_back({per_step ? row.step_time_s : 1 / row.tokens_per_s_per_gpu, row.headroom_bytes, words_of(grid, i)});
-  }
-  mark_front(points);
-  return points;
-}
-
-void add_tiles(const planner::Grid& grid, const std::vector<PointRow>& rows, Page& page) {
-  const auto ends_as = [&](const char* outcome) {
-    return count_text(static_cast<double>(std::count_if(rows.begin(), rows.end(), [&](const PointRow& row) { return row.outcome == outcome; })));
-  };
-  page.tiles = {{"points", count_text(static_cast<double>(rows.size())), fmt::format("{} settings varied", grid.axes().size())},
-                {"out of memory", ends_as("out_of_memory"), ends_as("refused") + " refused"}};
-  const std::size_t best = fastest(rows);
-  if (best == rows.size()) return;
-  page.tiles.push_back({"fastest, tokens/s/GPU", count_text(rows[best].tokens_per_s_per_gpu), words_of(grid, best)});
-  page.tiles.push_back({"its step time", time_text(rows[best].step_time_s), "bound by " + rows[best].bound});
-  if (rows[best].has_mfu) page.tiles.push_back({"its MFU", percent_text(rows[best].mfu), ""});
-  if (rows[best].has_headroom) page.tiles.push_back({"its headroom", bytes_text(rows[best].headroom_bytes), ""});
-}
+OrderedJson known_or_null(bool is, const OrderedJson& value) { return is ? value : OrderedJson(nullptr); }
 
 }  // namespace
 
@@ -99,7 +30,7 @@ void mark_front(std::vector<ParetoPoint>& points) {
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return points[a].time != points[b].time ? points[a].time < points[b].time : points[a].headroom_bytes > points[b].headroom_bytes;
+    return std::tuple(points[a].time, -points[a].headroom_bytes, a) < std::tuple(points[b].time, -points[b].headroom_bytes, b);
   });
   std::int64_t most = std::numeric_limits<std::int64_t>::min();
   for (const std::size_t i : order) {
@@ -108,14 +39,13 @@ void mark_front(std::vector<ParetoPoint>& points) {
   }
 }
 
-OrderedJson pareto_section(const std::vector<ParetoPoint>& points, const std::string& label) {
+OrderedJson pareto_section(const std::vector<ParetoPoint>& points, const std::string& label, std::size_t of) {
   std::vector<ParetoPoint> drawn = points;
   std::stable_sort(drawn.begin(), drawn.end(), [](const ParetoPoint& a, const ParetoPoint& b) { return a.time < b.time; });
   std::size_t others = 0;
   std::erase_if(drawn, [&](const ParetoPoint& point) { return !point.on_front && ++others > kDrawnPoints; });
   const auto front = std::count_if(drawn.begin(), drawn.end(), [](const ParetoPoint& point) { return point.on_front; });
-  OrderedJson json =
-      section("pareto", fmt::format("Memory headroom against {}", label), fmt::format("{} of {} points are beaten by none in both.", front, points.size()));
+  OrderedJson json = section("pareto", fmt::format("Memory headroom against {}", label), fmt::format("{} of {} points are beaten by none in both.", front, of));
   json["label"] = label;
   json["points"] = OrderedJson::array();
   for (const ParetoPoint& p : drawn)
@@ -123,18 +53,102 @@ OrderedJson pareto_section(const std::vector<ParetoPoint>& points, const std::st
   return json;
 }
 
-Page sweep_page(const std::string& scenario, const planner::Grid& grid, const std::vector<PointRow>& rows) {
-  Page page{"sweep", scenario, "", {}, {}, {}};
-  for (const planner::Axis& axis : grid.axes())
+SweepPage::SweepPage(std::string scenario, const planner::Grid& grid) : scenario_(std::move(scenario)), grid_(grid) {}
+
+void SweepPage::add(std::size_t point, const PointRow& row) {
+  ++points_;
+  if (row.outcome == "out_of_memory") ++out_of_memory_;
+  if (row.outcome == "refused") ++refused_;
+  if (grid_.size() <= kGridPoints) add_to_grid(row);
+  if (row.outcome != "ok") return;
+  if (!fastest_ || row.tokens_per_s_per_gpu > fastest_->second.tokens_per_s_per_gpu) fastest_ = {point, row};
+  fewest_tokens_ = std::min(fewest_tokens_, row.step_time_s * row.tokens_per_s_per_gpu);
+  most_tokens_ = std::max(most_tokens_, row.step_time_s * row.tokens_per_s_per_gpu);
+  if (!row.has_headroom || row.tokens_per_s_per_gpu <= 0) return;
+  ++candidates_seen_;
+  candidates_.push_back({point, row.step_time_s, 1 / row.tokens_per_s_per_gpu, row.headroom_bytes});
+  if (candidates_.size() > 4 * kDrawnPoints && candidates_.size() > 2 * kept_) {
+    candidates_ = lasting();
+    kept_ = candidates_.size();
+  }
+}
+
+void SweepPage::add_to_grid(const PointRow& row) {
+  const bool ok = row.outcome == "ok", mfu = ok && row.has_mfu;
+  any_mfu_ = any_mfu_ || mfu;
+  columns_["outcomes"].push_back(row.outcome);
+  columns_["bounds"].push_back(row.bound);
+  columns_["missing_bytes"].push_back(known_or_null(row.outcome == "out_of_memory", row.missing_bytes));
+  columns_["MFU"].push_back(known_or_null(mfu, row.mfu));
+  columns_["tokens/s/GPU"].push_back(known_or_null(ok, row.tokens_per_s_per_gpu));
+  columns_["step time"].push_back(known_or_null(ok, row.step_time_s));
+  columns_["memory headroom"].push_back(known_or_null(row.has_headroom, row.headroom_bytes));
+  columns_["exposed communication"].push_back(known_or_null(ok, row.exposed_comm_s));
+}
+
+OrderedJson SweepPage::grid_section() const {
+  const std::string best =
+      fastest_ ? fmt::format("The fastest: {}, {} tokens/s/GPU.", words_of(grid_, fastest_->first), count_text(fastest_->second.tokens_per_s_per_gpu)) : "";
+  OrderedJson json = section("grid", "What was varied", best);
+  json["axes"] = OrderedJson::array();
+  for (const planner::Axis& axis : grid_.axes()) json["axes"].push_back({{"pointer", axis.pointer}, {"values", axis.values}});
+  for (const char* name : {"outcomes", "bounds", "missing_bytes"}) json[name] = columns_[name];
+  json["metrics"] = OrderedJson::array();
+  const auto add = [&](const char* name, const char* unit, bool high) {
+    json["metrics"].push_back({{"name", name}, {"unit", unit}, {"high_is_good", high}, {"values", columns_[name]}});
+  };
+  if (any_mfu_) add("MFU", "share", true);
+  add("tokens/s/GPU", "", true);
+  add("step time", "s", false);
+  add("memory headroom", "B", true);
+  add("exposed communication", "s", false);
+  return json;
+}
+
+std::vector<SweepPage::Candidate> SweepPage::lasting() const {
+  std::vector<Candidate> order = candidates_, kept;
+  std::sort(order.begin(), order.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tuple(a.token_s, -a.headroom_bytes, a.point) < std::tuple(b.token_s, -b.headroom_bytes, b.point);
+  });
+  std::int64_t most = std::numeric_limits<std::int64_t>::min();
+  std::size_t others = 0;
+  for (const Candidate& candidate : order) {  // what is beaten stays beaten, and of the beaten the fastest are drawn
+    if (candidate.headroom_bytes > most || ++others <= kDrawnPoints) kept.push_back(candidate);
+    most = std::max(most, candidate.headroom_bytes);
+  }
+  std::sort(kept.begin(), kept.end(), [](const Candidate& a, const Candidate& b) { return a.point < b.point; });
+  return kept;
+}
+
+OrderedJson SweepPage::front_section() const {
+  // Points may differ in tokens per step: then their step times don't compare, the time for a token does.
+  const bool per_step = most_tokens_ <= fewest_tokens_ * (1 + 1e-9);
+  std::vector<ParetoPoint> points;
+  for (const Candidate& c : lasting()) points.push_back({per_step ? c.step_time_s : c.token_s, c.headroom_bytes, words_of(grid_, c.point)});
+  mark_front(points);
+  return pareto_section(points, per_step ? "step time" : "time for a token of a GPU", candidates_seen_);
+}
+
+std::vector<Tile> SweepPage::tiles() const {
+  const auto number = [](std::size_t n) { return count_text(static_cast<double>(n)); };
+  std::vector<Tile> tiles = {{"points", number(points_), fmt::format("{} settings varied", grid_.axes().size())},
+                             {"out of memory", number(out_of_memory_), number(refused_) + " refused"}};
+  if (!fastest_) return tiles;
+  const auto& [point, row] = *fastest_;
+  tiles.push_back({"fastest, tokens/s/GPU", count_text(row.tokens_per_s_per_gpu), words_of(grid_, point)});
+  tiles.push_back({"its step time", time_text(row.step_time_s), "bound by " + row.bound});
+  if (row.has_mfu) tiles.push_back({"its MFU", percent_text(row.mfu), ""});
+  if (row.has_headroom) tiles.push_back({"its headroom", bytes_text(row.headroom_bytes), ""});
+  return tiles;
+}
+
+Page SweepPage::page() const {
+  Page page{"sweep", scenario_, "", tiles(), {}, {}};
+  for (const planner::Axis& axis : grid_.axes())
     page.headline += fmt::format("{}{} ({} values)", page.headline.empty() ? "" : " x ", axis.pointer, axis.values.size());
-  add_tiles(grid, rows, page);
-  if (rows.size() <= kGridPoints) page.sections.push_back(grid_section(grid, rows));
+  if (grid_.size() <= kGridPoints) page.sections.push_back(grid_section());
   else page.notices.push_back(fmt::format("More than {} points: their grid is in sweep.csv only.", kGridPoints));
-  const bool per_step = same_tokens(rows);
-  const std::vector<ParetoPoint> points = pareto_points(grid, rows, per_step);
-  if (points.size() > 1) page.sections.push_back(pareto_section(points, per_step ? "step time" : "time for a token of a GPU"));
-  if (const std::size_t best = fastest(rows); best != rows.size() && !page.sections.empty() && page.sections.front()["kind"] == "grid")
-    page.sections.front()["text"] = fmt::format("The fastest: {}, {} tokens/s/GPU.", words_of(grid, best), count_text(rows[best].tokens_per_s_per_gpu));
+  if (candidates_seen_ > 1) page.sections.push_back(front_section());
   return page;
 }
 

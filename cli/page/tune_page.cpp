@@ -73,7 +73,7 @@ Page tune_page(const TuneResult& r) {
   for (const auto* list : {&r.front, &r.best})
     for (const TunePoint& p : *list) points.push_back({p.step_time_s, p.headroom_bytes, p.words});
   mark_front(points);
-  page.sections.push_back(pareto_section(points, "step time"));
+  page.sections.push_back(pareto_section(points, "step time", points.size()));
   page.sections.push_back(best_section(r.best));
   if (!r.elasticities.empty()) page.sections.push_back(elasticities_section(r));
   if (!r.robustness.empty()) page.sections.push_back(robustness_section(r));

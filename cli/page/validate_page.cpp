@@ -58,15 +58,16 @@ OrderedJson filters(const std::vector<const JudgedRow*>& rows) {
 }
 
 OrderedJson point_of(const JudgedRow& row, double measured, double forecast) {
-  return {{"name", row.id},    {"run", run_words(row)},  {"source", row.group},   {"gpu", row.gpu},
-          {"tier", row.tier}, {"measured", measured}, {"forecast", forecast}, {"fits", row.forecast.outcome == "ok"}};
+  return {{"name", row.id},   {"run", run_words(row)}, {"source", row.group},  {"gpu", row.gpu},
+          {"tier", row.tier}, {"measured", measured},  {"forecast", forecast}, {"fits", row.forecast.outcome == "ok"}};
 }
 
 OrderedJson speed_section(const Judgement& j) {
   const std::vector<const JudgedRow*> rows = judged_rows(j);
-  OrderedJson json = section("scatter", "Forecast against measurement",
-                             "On the line a forecast is exact, above it too fast. A ring marks a run that ran but does not fit by the forecast; a line through a point the "
-                             "range of 80 % of its forecasts, where they were asked for.");
+  OrderedJson json =
+      section("scatter", "Forecast against measurement",
+              "On the line a forecast is exact, above it too fast. A ring marks a run that ran but does not fit by the forecast; a line through a point the "
+              "range of 80 % of its forecasts, where they were asked for.");
   json["quantity"] = "tokens/s/GPU";
   json["unit"] = "";
   json["filters"] = filters(rows);
@@ -81,7 +82,9 @@ OrderedJson speed_section(const Judgement& j) {
 /// What was measured is one of several quantities by row; the forecast is of the same one.
 OrderedJson peaks_section(const Judgement& j) {
   const auto rows = rows_where(j, [](const JudgedRow& row) { return row.memory_error.has_value(); });
-  OrderedJson json = section("scatter", "Peak memory", "Above the line the forecast is too large. Allocated, active, reserved or all of the device's memory: each row is compared with what its source measured.");
+  OrderedJson json = section("scatter", "Peak memory",
+                             "Above the line the forecast is too large. Allocated, active, reserved or all of the device's memory: each row is compared with "
+                             "what its source measured.");
   json["quantity"] = "peak memory";
   json["unit"] = "B";
   json["filters"] = filters(rows);

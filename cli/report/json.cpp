@@ -91,12 +91,8 @@ OrderedJson seeds_json(const SeedsRow& s) {
 OrderedJson interval_json(const IntervalRow& i) {
   OrderedJson causes = OrderedJson::array();
   for (const UncertainCause& cause : i.causes) causes.push_back({{"cause", cause.name}, {"step_time_s", cause.step_time_s}});
-  return {{"members", i.members},
-          {"left_out", i.left_out},
-          {"seed", i.seed},
-          {"step_time_s", percentiles_json(i.step_time_s)},
-          {"mfu", percentiles_json(i.mfu)},
-          {"causes", causes}};
+  return {{"members", i.members},           {"left_out", i.left_out}, {"seed", i.seed}, {"step_time_s", percentiles_json(i.step_time_s)},
+          {"mfu", percentiles_json(i.mfu)}, {"causes", causes}};
 }
 
 }  // namespace

@@ -55,15 +55,6 @@ void add_row(const planner::Grid& grid, std::size_t point, const PointRow& row, 
   table.add(std::move(cells));
 }
 
-std::string counts_text(const std::vector<PointRow>& rows) {
-  std::string text = fmt::format("{} points", count_text(static_cast<double>(rows.size())));
-  for (const auto& [outcome, words] : {std::pair{"out_of_memory", "out of memory"}, {"deadlock", "in deadlock"}, {"refused", "refused"}}) {
-    const auto n = std::count_if(rows.begin(), rows.end(), [&wanted = outcome](const PointRow& row) { return row.outcome == wanted; });
-    if (n > 0) text += fmt::format(", {} {}", n, words);
-  }
-  return text;
-}
-
 std::string fastest_text(const planner::Grid& grid, std::size_t point, const PointRow& row) {
   std::string text = "fastest:";
   for (const std::string& set : grid.sets(point)) text += " " + set;
@@ -72,48 +63,64 @@ std::string fastest_text(const planner::Grid& grid, std::size_t point, const Poi
 
 }  // namespace
 
-std::string sweep_text(const planner::Grid& grid, const std::vector<PointRow>& rows, std::size_t shown) {
-  std::vector<std::size_t> order(rows.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto faster = [&](std::size_t a, std::size_t b) { return rows[a].tokens_per_s_per_gpu > rows[b].tokens_per_s_per_gpu; };
-  const std::size_t best = *std::min_element(order.begin(), order.end(), faster);
-  const bool cut = order.size() > shown;
-  if (cut) {
-    std::stable_sort(order.begin(), order.end(), faster);
-    order.resize(shown);
-  }
-  std::vector<std::string> header = axis_names(grid);
+void SweepTable::add(std::size_t point, const PointRow& row) {
+  ++points_;
+  ++outcomes_[row.outcome];
+  if (!best_ || row.tokens_per_s_per_gpu > best_->row.tokens_per_s_per_gpu) best_ = {point, row};
+  entries_.push_back({point, row});
+  if (entries_.size() > 2 * shown_) entries_ = fastest();
+}
+
+std::vector<SweepTable::Entry> SweepTable::fastest() const {
+  std::vector<Entry> entries = entries_;
+  // What is kept from before stands in front, and of equally fast points the first of the grid stays first.
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.row.tokens_per_s_per_gpu > b.row.tokens_per_s_per_gpu; });
+  entries.resize(std::min(entries.size(), shown_));
+  return entries;
+}
+
+std::size_t SweepTable::count(const std::string& outcome) const {
+  const auto found = outcomes_.find(outcome);
+  return found == outcomes_.end() ? 0 : found->second;
+}
+
+std::string SweepTable::text() const {
+  const bool cut = points_ > shown_;
+  std::vector<std::string> header = axis_names(grid_);
   std::vector<std::size_t> left(header.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
   left.insert(left.end(), {header.size() + 4, header.size() + 5});
   header.insert(header.end(), {"step time", "tokens/s/GPU", "MFU", "headroom", "bound", ""});
   Table table(header, left);
-  for (const std::size_t point : order) add_row(grid, point, rows[point], std::max(rows[best].tokens_per_s_per_gpu, 1e-300), table);
-  std::string text = table.render() + counts_text(rows) + (cut ? fmt::format("; the {} fastest are shown", shown) : "") + "\n";
-  return rows[best].outcome == "ok" ? text + fastest_text(grid, best, rows[best]) : text;
+  for (const Entry& entry : cut ? fastest() : entries_) add_row(grid_, entry.point, entry.row, std::max(best_->row.tokens_per_s_per_gpu, 1e-300), table);
+  std::string text = table.render() + fmt::format("{} points", count_text(static_cast<double>(points_)));
+  for (const auto& [outcome, words] : {std::pair{"out_of_memory", "out of memory"}, {"deadlock", "in deadlock"}, {"refused", "refused"}})
+    if (count(outcome) > 0) text += fmt::format(", {} {}", count(outcome), words);
+  text += (cut ? fmt::format("; the {} fastest are shown", shown_) : "") + "\n";
+  return best_ && best_->row.outcome == "ok" ? text + fastest_text(grid_, best_->point, best_->row) : text;
 }
 
-std::string sweep_csv(const planner::Grid& grid, const std::vector<PointRow>& rows) {
+std::string sweep_csv_header(const planner::Grid& grid) {
   std::string text;
   for (const planner::Axis& axis : grid.axes()) text += calibration::csv_cell(axis.pointer) + ",";
-  text += "outcome,step_time_s,tokens_per_s_per_gpu,mfu,hfu,exposed_comm_s,peak_reserved_bytes,memory_headroom_bytes,missing_bytes,bound\n";
-  for (std::size_t point = 0; point < rows.size(); ++point) {
-    const PointRow& row = rows[point];
-    for (const std::string& value : values_of(grid, point)) text += calibration::csv_cell(value) + ",";
-    text += row.outcome + ",";
-    const auto figure = [&](bool known, const auto& value) { text += known ? fmt::format("{},", value) : ","; };
-    const bool ok = row.outcome == "ok";
-    figure(ok, row.step_time_s);
-    figure(ok, row.tokens_per_s_per_gpu);
-    figure(ok && row.has_mfu, row.mfu);
-    figure(ok && row.has_mfu, row.hfu);
-    figure(ok, row.exposed_comm_s);
-    figure(ok, row.peak_reserved_bytes);
-    figure(row.has_headroom, row.headroom_bytes);
-    figure(row.outcome == "out_of_memory", row.missing_bytes);
-    text += row.bound + "\n";
-  }
-  return text;
+  return text + "outcome,step_time_s,tokens_per_s_per_gpu,mfu,hfu,exposed_comm_s,peak_reserved_bytes,memory_headroom_bytes,missing_bytes,bound\n";
+}
+
+std::string sweep_csv_line(const planner::Grid& grid, std::size_t point, const PointRow& row) {
+  std::string text;
+  for (const std::string& value : values_of(grid, point)) text += calibration::csv_cell(value) + ",";
+  text += row.outcome + ",";
+  const auto figure = [&](bool known, const auto& value) { text += known ? fmt::format("{},", value) : ","; };
+  const bool ok = row.outcome == "ok";
+  figure(ok, row.step_time_s);
+  figure(ok, row.tokens_per_s_per_gpu);
+  figure(ok && row.has_mfu, row.mfu);
+  figure(ok && row.has_mfu, row.hfu);
+  figure(ok, row.exposed_comm_s);
+  figure(ok, row.peak_reserved_bytes);
+  figure(row.has_headroom, row.headroom_bytes);
+  figure(row.outcome == "out_of_memory", row.missing_bytes);
+  return text + row.bound + "\n";
 }
 
 }  // namespace stepcast::cli

@@ -22,10 +22,13 @@ nlohmann::ordered_json set_of(const planner::Grid& grid, std::size_t point) {
 
 }  // namespace
 
+std::string kept_json(const SweepPlan& plan, const SweepStore& store, std::size_t point) {
+  const SweepPlan::Unique* unique = plan.unique_of(point);
+  return unique ? store.get(unique->key) : refused_point(plan.refusal(point)).dump();
+}
+
 std::string point_json(const planner::Grid& grid, const SweepPlan& plan, const SweepStore& store, std::size_t point) {
-  const std::size_t unique = plan.unique_of[point];
-  const std::string kept = unique == SweepPlan::kRefused ? refused_point(plan.refusals[point]).dump() : store.get(plan.uniques[unique].key);
-  return "{\"set\":" + set_of(grid, point).dump() + "," + kept.substr(1);  // what is kept begins with a brace of its own
+  return "{\"set\":" + set_of(grid, point).dump() + "," + kept_json(plan, store, point).substr(1);  // what is kept begins with a brace of its own
 }
 
 }  // namespace stepcast::cli

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <tuple>
 
 #include "cli/validate/parallel.hpp"
 #include "hw_models/input_error.hpp"
@@ -48,20 +51,39 @@ std::uint64_t group_of(OrderedJson json, const scenarios::Scenario& scenario) {
 
 /// One point as it was read.
 struct Read {
+  static constexpr std::uint32_t kAccepted = static_cast<std::uint32_t>(-1);
   std::uint64_t key = 0, group = 0;
-  std::string refusal;
+  std::uint32_t reason = kAccepted;  // of the refusals: why it can't be
 };
 
-Read read_point(const scenarios::ScenarioTemplate& scenario, const planner::Grid& grid, std::size_t i) {
+/// Texts of refusals, each once; from several threads.
+class Refusals {
+ public:
+  std::uint32_t number(const std::string& text) {
+    const std::scoped_lock lock(mutex_);
+    return numbers_.emplace(text, static_cast<std::uint32_t>(numbers_.size())).first->second;
+  }
+  [[nodiscard]] std::vector<std::string> texts() const {
+    std::vector<std::string> texts(numbers_.size());
+    for (const auto& [text, number] : numbers_) texts[number] = text;
+    return texts;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::uint32_t> numbers_;
+};
+
+Read read_point(const scenarios::ScenarioTemplate& scenario, const planner::Grid& grid, std::size_t i, Refusals& refusals) {
   try {
     const scenarios::Scenario resolved = scenario.with(grid.sets(i));
     const OrderedJson json = stripped(resolved);
-    return {key_of(resolved, json), group_of(json, resolved), ""};
-  } catch (const InputError& error) { return {0, 0, error.what()}; }
+    return {key_of(resolved, json), group_of(json, resolved), Read::kAccepted};
+  } catch (const InputError& error) { return {0, 0, refusals.number(error.what())}; }
 }
 
 /// A value that no combination accepts is not a matter of combinations.
-void refuse_hopeless_values(const planner::Grid& grid, const std::vector<Read>& points) {
+void refuse_hopeless_values(const planner::Grid& grid, const std::vector<Read>& points, const std::vector<std::string>& reasons) {
   std::vector<std::vector<bool>> accepted;
   for (const planner::Axis& axis : grid.axes()) accepted.emplace_back(axis.values.size(), false);
   std::vector<std::vector<std::string>> why(accepted.size());
@@ -69,8 +91,8 @@ void refuse_hopeless_values(const planner::Grid& grid, const std::vector<Read>& 
   for (std::size_t i = 0; i < points.size(); ++i) {
     const std::vector<std::size_t> which = grid.indices(i);
     for (std::size_t axis = 0; axis < which.size(); ++axis) {
-      if (points[i].refusal.empty()) accepted[axis][which[axis]] = true;
-      else if (why[axis][which[axis]].empty()) why[axis][which[axis]] = points[i].refusal;
+      if (points[i].reason == Read::kAccepted) accepted[axis][which[axis]] = true;
+      else if (why[axis][which[axis]].empty()) why[axis][which[axis]] = reasons[points[i].reason];
     }
   }
   for (std::size_t axis = 0; axis < why.size(); ++axis) {
@@ -82,26 +104,37 @@ void refuse_hopeless_values(const planner::Grid& grid, const std::vector<Read>& 
   }
 }
 
+bool read_alike(const Read& a, const Read& b) { return a.key == b.key && a.reason == b.reason; }
+
+/// By point: the first like it.
+std::vector<std::uint32_t> first_alike(const std::vector<Read>& points) {
+  std::vector<std::uint32_t> order(points.size()), first(points.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return std::tie(points[a].reason, points[a].key, a) < std::tie(points[b].reason, points[b].key, b); });
+  for (std::size_t i = 0; i < order.size(); ++i) first[order[i]] = i > 0 && read_alike(points[order[i]], points[order[i - 1]]) ? first[order[i - 1]] : order[i];
+  return first;
+}
+
 }  // namespace
 
 std::uint64_t forecast_key(const scenarios::Scenario& scenario) { return key_of(scenario, stripped(scenario)); }
 
 SweepPlan make_plan(const scenarios::ScenarioTemplate& scenario, const planner::Grid& grid, unsigned threads) {
   std::vector<Read> points(grid.size());
-  for_each_index(points.size(), threads, [&](std::size_t i) { points[i] = read_point(scenario, grid, i); });
-  refuse_hopeless_values(grid, points);
+  Refusals refusals;
+  for_each_index(points.size(), threads, [&](std::size_t i) { points[i] = read_point(scenario, grid, i, refusals); });
   SweepPlan plan;
-  std::map<std::uint64_t, std::size_t> seen;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (points[i].refusal.empty() && seen.emplace(points[i].key, i).second) plan.uniques.push_back({points[i].key, i, points[i].group});
-  }
+  plan.reasons_ = refusals.texts();
+  refuse_hopeless_values(grid, points, plan.reasons_);
+  const std::vector<std::uint32_t> first = first_alike(points);
+  for (std::uint32_t i = 0; i < points.size(); ++i)
+    if (points[i].reason == Read::kAccepted && first[i] == i) plan.uniques.push_back({points[i].key, i, points[i].group});
   std::stable_sort(plan.uniques.begin(), plan.uniques.end(), [](const auto& a, const auto& b) { return a.group < b.group; });
-  std::map<std::uint64_t, std::size_t> index;
-  for (std::size_t u = 0; u < plan.uniques.size(); ++u) index.emplace(plan.uniques[u].key, u);
-  for (Read& point : points) {
-    plan.unique_of.push_back(point.refusal.empty() ? index.at(point.key) : SweepPlan::kRefused);
-    plan.refusals.push_back(std::move(point.refusal));
-  }
+  std::vector<std::uint32_t> place(points.size());  // among the uniques, of the point that is the first of its kind
+  for (std::uint32_t u = 0; u < plan.uniques.size(); ++u) place[plan.uniques[u].point] = u;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    plan.places_.push_back(points[i].reason == Read::kAccepted ? place[first[i]] : SweepPlan::kRefused + points[i].reason);
   return plan;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -16,7 +17,6 @@
 namespace stepcast::cli {
 namespace {
 
-constexpr std::size_t kMaxStoreBytes = std::size_t{16} << 30;
 constexpr std::string_view kBefore = "{\"key\":\"", kBetween = "\",\"point\":", kAfter = "}";
 constexpr std::size_t kDigits = 16;
 
@@ -32,22 +32,21 @@ SweepStore::SweepStore(const std::string& path, const std::string& build)
     : header_(fmt::format("{{\"schema\":\"stepcast.sweep_points/1\",\"build\":\"{}\"}}\n", build)), file_(nullptr, std::fclose) {
   std::error_code error;
   const bool old = std::filesystem::exists(path, error);
-  if (old) read_back(read_text_file(path, kMaxStoreBytes), path);
+  if (old) read_back(path);
   file_.reset(std::fopen(path.c_str(), old ? "r+b" : "w+b"));
   if (!file_) throw InputError(printable(path), "", "can't be written");
   if (old && ftruncate(fileno(file_.get()), end_) != 0) fail("can't cut the unfinished line off");
   if (!old) write(header_);
 }
 
-/// Every whole line; `end_` is behind the last.
-void SweepStore::read_back(const std::string& text, const std::string& path) {
-  if (!text.starts_with(header_))
+/// Every whole line; `end_` is behind the last. Line by line: the file is far larger than what is kept of it.
+void SweepStore::read_back(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  if (!std::getline(file, line) || file.eof() || line + "\n" != header_)
     throw InputError(printable(path), "line 1", "is not the unfinished sweep of this build of stepcast", "choose another folder for --out, or remove the file");
-  std::size_t begin = header_.size();
-  for (int number = 2; begin < text.size(); ++number) {
-    const std::size_t end = text.find('\n', begin);
-    if (end == std::string::npos) break;
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+  end_ = static_cast<long>(header_.size());
+  for (int number = 2; std::getline(file, line) && !file.eof(); ++number) {
     const std::string place = "line " + std::to_string(number);
     const Json json = parse_json(line, printable(path) + ": " + place);
     const bool fits = json.is_object() && json.size() == 2 && json.contains("key") && json.contains("point") && json["key"].is_string() &&
@@ -56,10 +55,9 @@ void SweepStore::read_back(const std::string& text, const std::string& path) {
     if (digits.size() != kDigits || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
       throw InputError(printable(path), place, "is not a point of a sweep");
     const std::size_t head = kBefore.size() + kDigits + kBetween.size();
-    places_[std::stoull(digits, nullptr, 16)] = {static_cast<long>(begin + head), line.size() - head - kAfter.size()};
-    begin = end + 1;
+    places_[std::stoull(digits, nullptr, 16)] = {end_ + static_cast<long>(head), line.size() - head - kAfter.size()};
+    end_ += static_cast<long>(line.size()) + 1;
   }
-  end_ = static_cast<long>(begin);
 }
 
 void SweepStore::write(const std::string& line) {

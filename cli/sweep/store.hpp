@@ -32,7 +32,7 @@ class SweepStore {
   };
   using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
   void write(const std::string& line);
-  void read_back(const std::string& text, const std::string& path);
+  void read_back(const std::string& path);
 
   std::string header_;
   File file_;

@@ -1,6 +1,9 @@
 // A sweep as a library: mistakes and combinations, equal scenarios once, programs shared, what is kept and found again, missing memory. docs/sweep.md.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/predict.hpp"
@@ -25,7 +28,13 @@ Grid grid_of(const Texts& axes) {
   return Grid(parsed);
 }
 
-Json kept(const SweepPlan& plan, const SweepStore& store, std::size_t point) { return Json::parse(store.get(plan.uniques[plan.unique_of[point]].key)); }
+Json kept(const SweepPlan& plan, const SweepStore& store, std::size_t point) { return Json::parse(store.get(plan.unique_of(point)->key)); }
+
+std::string table_of(const Grid& grid, const std::vector<cli::PointRow>& rows, std::size_t shown) {
+  cli::SweepTable table(grid, shown);
+  for (std::size_t i = 0; i < rows.size(); ++i) table.add(i, rows[i]);
+  return table.text();
+}
 
 }  // namespace
 
@@ -68,8 +77,9 @@ TEST_CASE("a combination that the rules refuse is a point; a value that nothing 
   const Grid grid = grid_of({"/policy/framework=fsdp1,fsdp2", "/policy/forward_prefetch=false,true"});
   const SweepPlan plan = cli::make_plan(scenario, grid, 1);
   CHECK(plan.uniques.size() == 3);
-  CHECK(plan.unique_of[3] == SweepPlan::kRefused);
-  CHECK(plan.refusals[3].find("/policy/forward_prefetch") != std::string::npos);
+  CHECK(plan.unique_of(3) == nullptr);
+  CHECK(plan.unique_of(2) != nullptr);
+  CHECK(plan.refusal(3).find("/policy/forward_prefetch") != std::string::npos);
   CHECK_THROWS_AS(cli::make_plan(scenario, grid_of({"/policy/sharding=FULL_SHARD,FULL_SHRD"}), 1), InputError);
   CHECK_THROWS_AS(cli::make_plan(scenario, grid_of({"/no/such=1,2"}), 1), InputError);
 }
@@ -124,14 +134,36 @@ TEST_CASE("the table shows what is missing and the fastest, the CSV every figure
   failed.outcome = "out_of_memory";
   failed.missing_bytes = std::int64_t{3} << 30;
   const std::vector<cli::PointRow> rows = {ok, faster, failed};
-  const std::string text = cli::sweep_text(grid, rows, 100);
+  const std::string text = table_of(grid, rows, 100);
   CHECK(text.find("out of memory: 3.000 GiB missing") != std::string::npos);
   CHECK(text.find("3 points, 1 out of memory") != std::string::npos);
   CHECK(text.find("fastest: /batch/micro_batch=2: 1,600 tokens/s/GPU, bound by compute") != std::string::npos);
-  CHECK(cli::sweep_text(grid, rows, 1).find("1,000") == std::string::npos);
-  const std::string csv = cli::sweep_csv(grid, rows);
+  CHECK(table_of(grid, rows, 1).find("1,000") == std::string::npos);
+  std::string csv = cli::sweep_csv_header(grid);
+  for (std::size_t i = 0; i < rows.size(); ++i) csv += cli::sweep_csv_line(grid, i, rows[i]);
   CHECK(csv.find("\n2,ok,2.5,1600,,,0,0,,,compute\n") != std::string::npos);
   CHECK(csv.find("\n4,out_of_memory,,,,,,,,3221225472,\n") != std::string::npos);
+}
+
+TEST_CASE("a table that keeps the fastest alone is that of all points sorted, equal ones in the grid's order") {
+  const Grid grid = grid_of({"/run/seed=1..2000"});
+  std::vector<cli::PointRow> rows(grid.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].outcome = i % 7 == 0 ? "out_of_memory" : "ok";
+    rows[i].step_time_s = 1;
+    rows[i].tokens_per_s_per_gpu = i % 7 == 0 ? 0 : static_cast<double>(i * 7919 % 613);
+  }
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return rows[a].tokens_per_s_per_gpu > rows[b].tokens_per_s_per_gpu; });
+  const std::string text = table_of(grid, rows, 9);
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < 9; ++i) {
+    const std::size_t at = text.find("\n  " + std::to_string(order[i] + 1) + " ", from);
+    REQUIRE_MESSAGE(at != std::string::npos, i);
+    from = at + 1;
+  }
+  CHECK(text.find("2,000 points, 286 out of memory; the 9 fastest are shown") != std::string::npos);
 }
 
 TEST_CASE("progress says how long it still takes, by what it took so far") {
