@@ -32,7 +32,7 @@ if (missing) {
 } else {
   const browser = await launch();
   await picture(browser, "report", written("demo", "demo"), { to: 1 });
-  const axes = ["/batch/micro_batch=1,2,3,4,6,8", "/recompute/mode=none,full", "/kernels/set=pytorch,pytorch-compile", "/cluster/nodes=1..16:*2"];
+  const axes = ["/batch/micro_batch=1,2,3,4,6,8", "/recompute/mode=none,full", "/kernels/set=pytorch-eager,pytorch-compile", "/cluster/nodes=1..16:*2"];
   await picture(browser, "sweep", written("sweep", "sweep", "7b-32xa100", ...axes.flatMap((axis) => ["--vary", axis])), { to: 1, dark: true });
   const late = ["/policy/backward_prefetch=NONE", "/batch/grad_accum=1", "/batch/micro_batch=2"];
   await picture(browser, "timeline", written("late", "run", "7b-32xa100", ...late.flatMap((set) => ["--set", set])), { from: 1, to: 3 });
