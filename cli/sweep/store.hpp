@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -37,7 +38,9 @@ class SweepStore {
   std::string header_;
   File file_;
   long end_ = 0;
-  std::map<std::uint64_t, Place> places_;
+  /// Nodes come from few large blocks: alone, each would lie among the memory of the forecasts and keep it from being used again.
+  std::pmr::monotonic_buffer_resource nodes_;
+  std::pmr::map<std::uint64_t, Place> places_{&nodes_};
   mutable std::mutex mutex_;
 };
 
