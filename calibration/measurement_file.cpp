@@ -71,6 +71,13 @@ Seconds read_times(Reader times) {
   return Seconds(median);
 }
 
+/// A collective that ran at the same time. Returns why the row can't be used.
+std::string read_beside(hw::Dtype dtype, Reader shape) {
+  static_cast<void>(hw::read_collective(dtype, shape));
+  shape.finish();
+  return "no constant is fitted to kernels beside a collective";
+}
+
 void read_row(Reader row, const std::string& gpu, MeasurementFile& result, std::size_t index) {
   Measurement m;
   m.gpu = gpu;
@@ -78,12 +85,13 @@ void read_row(Reader row, const std::string& gpu, MeasurementFile& result, std::
   const What what = row.enumeration("what", kWhat);
   const hw::Dtype dtype = has_dtype(what) ? row.enumeration("dtype", hw::kDtypeNames) : hw::Dtype::bf16;
   Reader shape = row.object("shape");
-  const std::string reason = read_shape(what, dtype, shape, m);
+  std::string reason = read_shape(what, dtype, shape, m);
   shape.finish();
   m.time = read_times(row.object("times"));
   if (m.timed == Timed::kernel) {
     row.maybe("name", m.name);
     row.maybe("ranks", m.ranks, {1, 4096});
+    if (row.has("beside")) reason = read_beside(dtype, row.object("beside"));
   }
   if (row.has("clock")) m.host_timed = row.enumeration("clock", kClocks) == Clock::host;
   row.finish();

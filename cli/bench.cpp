@@ -9,6 +9,7 @@
 #include "cli/load.hpp"
 #include "cli/output_folder.hpp"
 #include "cli/progress.hpp"
+#include "cli/train/real_device.hpp"
 #include "hw_models/input_error.hpp"
 #include "program/build.hpp"
 #include "scenarios/names.hpp"
@@ -31,9 +32,15 @@ hw::Dtype dtype_of(const std::string& name) {
   throw InputError("command line", "", "--dtype: \"" + name + "\" is unknown", "one of fp64, fp32, bf16");
 }
 
+/// Larger than the last-level caches of GPUs so far; the head start lasts for about 100 us.
+real::bench::Target target_of(const RealDevice& device) {
+  if (device.name == "host") return real::bench::host_target();
+  return {.make_driver = device.make_driver, .own_clock = true, .outgrows = std::int64_t{128} << 20, .head_start = std::int64_t{256} << 20};
+}
+
 /// Of a scenario exactly what a step runs; otherwise the sweep.
-BenchPlan plan_of(const BenchOptions& options) {
-  BenchPlan plan;
+BenchPlan plan_of(const BenchOptions& options, const RealDevice& device) {
+  BenchPlan plan(target_of(device));
   add_host_calls(plan);
   if (options.choice.scenario.empty() && options.choice.model.empty()) {
     add_sweep(dtype_of(options.dtype), options.ranks, plan);
@@ -47,7 +54,8 @@ BenchPlan plan_of(const BenchOptions& options) {
 }
 
 Exit run(const BenchOptions& options) {
-  const BenchPlan plan = plan_of(options);
+  const RealDevice device = real_device(options.device, 1);
+  const BenchPlan plan = plan_of(options, device);
   std::optional<OutputFile> out;
   if (!options.out.empty()) out.emplace("--out", options.out, options.force);
   real::bench::Effort effort;
@@ -58,7 +66,7 @@ Exit run(const BenchOptions& options) {
     rows.push_back(timed(point.row, point.measure(effort)));
     if (done) done(rows.size());
   }
-  const std::string text = measurement_file(std::move(rows)).dump(1) + "\n";
+  const std::string text = (device.name == "host" ? measurement_file(std::move(rows)) : measurement_file(std::move(rows), device.machine)).dump(1) + "\n";
   if (out) out->write(text);
   else print(text);
   return Exit::ok;
@@ -70,9 +78,9 @@ void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchOptions>();  // shared with the callback, which CLI11 copies
   CLI::App* command = app.add_subcommand("bench", "Measure kernels, launches and collectives of this machine");
   options->choice.add_to(*command);
-  command->add_option("--device", options->device, "What to measure: host, the processors of this machine")
+  command->add_option("--device", options->device, "What to measure: host, the processors of this machine, or cuda, its GPUs")
       ->type_name("DEVICE")
-      ->check(CLI::IsMember({"host"}));
+      ->check(CLI::IsMember({"host", "cuda"}));
   command->add_option("--dtype", options->dtype, "Type of the sweep: fp32, fp64 or bf16")->type_name("TYPE");
   command->add_option("--ranks", options->ranks, "Ranks of the sweep's collectives, one or more")->type_name("N")->check(CLI::Range(2, 64));
   command->add_option("--seconds", options->seconds, "Longest time for one point")->type_name("SECONDS")->check(number_between(0.01, 600.0));

@@ -69,6 +69,7 @@ void copy(Reader& shape, KernelShape& k) {
   if (direction != Direction::to_host) k.write_bytes = size;
   if (direction == Direction::inside) return;
   k.kind = direction == Direction::to_device ? KernelKind::copy_to_device : KernelKind::copy_to_host;
+  shape.maybe("pinned", k.pinned);
   k.memory = Memory::elementwise;
 }
 
@@ -78,6 +79,14 @@ Ordered row(Operation operation, Dtype dtype, Ordered shape) {
   Ordered json = {{"what", spelled(kOperations, operation)}};
   if (operation != Operation::copy) json["dtype"] = name(dtype);
   json["shape"] = std::move(shape);
+  return json;
+}
+
+Ordered host_copy_row(const KernelShape& k) {
+  const bool to_device = k.kind == KernelKind::copy_to_device;
+  Ordered json =
+      row(Operation::copy, k.dtype, {{"direction", to_device ? "host_to_device" : "device_to_host"}, {"size", size(to_device ? k.write_bytes : k.read_bytes)}});
+  if (!k.pinned) json["shape"]["pinned"] = false;
   return json;
 }
 
@@ -125,8 +134,8 @@ Ordered shape_row(const KernelShape& k) {
     case KernelKind::gemm: return row(Operation::gemm, k.dtype, {{"m", k.m}, {"n", k.n}, {"k", k.k}, {"batch", k.batch}});
     case KernelKind::attention_forward:
     case KernelKind::attention_backward: return row(Operation::attention, k.dtype, attention_shape(k));
-    case KernelKind::copy_to_device: return row(Operation::copy, k.dtype, {{"direction", "host_to_device"}, {"size", size(k.write_bytes)}});
-    case KernelKind::copy_to_host: return row(Operation::copy, k.dtype, {{"direction", "device_to_host"}, {"size", size(k.read_bytes)}});
+    case KernelKind::copy_to_device:
+    case KernelKind::copy_to_host: return host_copy_row(k);
     case KernelKind::memory_bound:
     case KernelKind::fixed: break;
   }

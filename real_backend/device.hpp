@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -70,8 +71,10 @@ class Device {
   /// Copies from and to the device's memory, at once and from any thread: what is written must not be in use, what is read must be done.
   virtual void read(const std::byte* from, std::span<std::byte> to) = 0;
   virtual void write(std::byte* to, std::span<const std::byte> from) = 0;
+  /// Memory of the host that copies take without a detour (page-locked); null where there is no such thing. Must go before the device does.
+  virtual std::shared_ptr<std::byte> pinned(std::int64_t) { return nullptr; }
 
-  /// Slices of all streams so far; the device must be idle.
+  /// Slices of all streams since the last time; the device must be idle.
   virtual std::vector<trace::Slice> take_slices() = 0;
 };
 

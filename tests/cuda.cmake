@@ -14,6 +14,7 @@ if(STEPCAST_COVERAGE)
 endif()
 
 stepcast_test(cuda
+  unit/cuda_bench_test.cpp
   unit/cuda_device_test.cpp
   unit/cuda_fakes_test.cpp
   unit/cuda_kernels_test.cpp

@@ -19,15 +19,52 @@ constexpr std::int64_t kAllocations[] = {1 << 12, 1 << 20, 1 << 26};  // bytes: 
 
 std::string microseconds(double seconds) { return fmt::format("{:.6g} us", seconds * 1e6); }
 
-BenchPoint point_of(real::bench::KernelCase kernel, std::int32_t ranks) {
+constexpr std::int64_t kDeviceAllocations[] = {1 << 21, 20 << 20, 1 << 30};  // bytes: segments of the small pool, the large one, and one of its own
+constexpr std::int64_t kCopies[] = {1 << 16, 1 << 20, 1 << 24};
+constexpr std::int64_t kBeside = 1 << 24;  // bytes of a collective beside a kernel
+
+BenchPoint point_of(const real::bench::Target& target, real::bench::KernelCase kernel, std::int32_t ranks) {
   OrderedJson row = hw::shape_row(kernel.shape);
   if (!kernel.name.empty()) row["name"] = kernel.name;
   row["ranks"] = ranks;
-  return {std::move(row), [kernel = std::move(kernel), ranks](const Effort& effort) { return real::bench::measure(kernel, ranks, effort); }};
+  return {std::move(row), [target, kernel = std::move(kernel), ranks](const Effort& effort) { return real::bench::measure(target, kernel, ranks, effort); }};
 }
 
-BenchPoint point_of(const hw::CollectiveShape& shape) {
-  return {hw::shape_row(shape), [shape](const Effort& effort) { return real::bench::measure_collective(shape, effort); }};
+BenchPoint point_of(const real::bench::Target& target, const hw::CollectiveShape& shape) {
+  return {hw::shape_row(shape), [target, shape](const Effort& effort) { return real::bench::measure_collective(target, shape, effort); }};
+}
+
+BenchPoint point_of(const real::bench::Target& target, const real::bench::KernelCase& kernel, const hw::CollectiveShape& beside) {
+  OrderedJson row = hw::shape_row(kernel.shape);
+  row["ranks"] = beside.group.ranks();
+  row["beside"] = hw::shape_row(beside)["shape"];
+  return {std::move(row), [=](const Effort& effort) { return real::bench::measure_beside(target, kernel, beside, effort); }};
+}
+
+/// The host's clock is around the copy and its end.
+void add_copies(BenchPlan& plan) {
+  const real::bench::Target& target = plan.target();
+  for (const bool to_device : {true, false}) {
+    for (const bool pinned : {false, true}) {
+      if (pinned && !target.own_clock) continue;  // all of a processor's memory is alike
+      for (const std::int64_t bytes : kCopies) {
+        hw::KernelShape shape{.kind = to_device ? hw::KernelKind::copy_to_device : hw::KernelKind::copy_to_host, .pinned = pinned};
+        (to_device ? shape.write_bytes : shape.read_bytes) = bytes;
+        OrderedJson row = hw::shape_row(shape);
+        row["clock"] = "host";
+        plan.add({std::move(row), [=](const Effort& effort) { return real::bench::measure_copy(target, to_device, pinned, bytes, effort); }});
+      }
+    }
+  }
+}
+
+void add_device_allocations(BenchPlan& plan) {
+  const real::bench::Target& target = plan.target();
+  for (const std::int64_t bytes : kDeviceAllocations) {
+    const auto row = [&](const char* call) { return OrderedJson{{"what", "allocation"}, {"shape", {{"call", call}, {"size", fmt::format("{} B", bytes)}}}}; };
+    plan.add({row("malloc"), [=](const Effort& effort) { return real::bench::measure_device_malloc(target, bytes, effort); }});
+    plan.add({row("free"), [=](const Effort& effort) { return real::bench::measure_device_free(target, bytes, effort); }});
+  }
 }
 
 }  // namespace
@@ -37,8 +74,11 @@ void BenchPlan::add(BenchPoint point) {
 }
 
 void add_host_calls(BenchPlan& plan) {
-  plan.add({{{"what", "launch"}, {"shape", {{"call", "call"}}}}, real::bench::measure_launch_call});
-  plan.add({{{"what", "launch"}, {"shape", {{"call", "latency"}}}}, real::bench::measure_launch_latency});
+  const real::bench::Target& target = plan.target();
+  plan.add({{{"what", "launch"}, {"shape", {{"call", "call"}}}}, [target](const Effort& effort) { return real::bench::measure_launch_call(target, effort); }});
+  plan.add(
+      {{{"what", "launch"}, {"shape", {{"call", "latency"}}}}, [target](const Effort& effort) { return real::bench::measure_launch_latency(target, effort); }});
+  if (target.own_clock) add_device_allocations(plan);
   for (const std::int64_t bytes : kAllocations) {
     plan.add({{{"what", "allocation"}, {"shape", {{"call", "cached"}, {"size", fmt::format("{} B", bytes)}}}},
               [bytes](const Effort& effort) { return real::bench::measure_allocation(bytes, effort); }});
@@ -46,24 +86,30 @@ void add_host_calls(BenchPlan& plan) {
 }
 
 void add_sweep(hw::Dtype dtype, const std::vector<std::int32_t>& ranks, BenchPlan& plan) {
-  for (real::bench::KernelCase& kernel : real::bench::sweep(dtype)) plan.add(point_of(std::move(kernel), 1));
+  const real::bench::Target& target = plan.target();
+  const std::int64_t most = target.own_clock ? 1 << 30 : 1 << 24;
+  for (real::bench::KernelCase& kernel : real::bench::sweep(dtype, target.own_clock)) plan.add(point_of(target, std::move(kernel), 1));
+  add_copies(plan);
   for (const std::int32_t count : ranks) {
     const std::int64_t unit = hw::bytes_per_element(dtype) * count;
     for (const auto kind : {hw::CollectiveKind::all_gather, hw::CollectiveKind::reduce_scatter, hw::CollectiveKind::all_reduce}) {
-      for (std::int64_t bytes = 1 << 12; bytes <= 1 << 24; bytes *= 8) plan.add(point_of({kind, dtype, (bytes + unit - 1) / unit * unit, {count, 1}}));
+      for (std::int64_t bytes = 1 << 12; bytes <= most; bytes *= 8)
+        plan.add(point_of(target, hw::CollectiveShape{kind, dtype, (bytes + unit - 1) / unit * unit, {count, 1}}));
+      if (kind != hw::CollectiveKind::all_reduce)
+        plan.add(point_of(target, real::bench::product(dtype, target.own_clock), {kind, dtype, (kBeside + unit - 1) / unit * unit, {count, 1}}));
     }
   }
 }
 
 void add_program(const program::Program& program, std::int32_t ranks, BenchPlan& plan) {
-  for (real::bench::KernelCase& kernel : real::bench::kernels_of(program)) plan.add(point_of(std::move(kernel), ranks));
+  for (real::bench::KernelCase& kernel : real::bench::kernels_of(program)) plan.add(point_of(plan.target(), std::move(kernel), ranks));
   for (const program::CollectiveEntry& entry : program.collectives) {
-    if (entry.shape.group.ranks() > 1) plan.add(point_of(entry.shape));
+    if (entry.shape.group.ranks() > 1) plan.add(point_of(plan.target(), entry.shape));
   }
 }
 
 OrderedJson timed(OrderedJson row, const real::bench::Quartiles& q) {
-  row["clock"] = "device";  // no synchronisation is inside
+  if (!row.contains("clock")) row["clock"] = "device";  // no synchronisation is inside
   row["times"] = {
       {"median", microseconds(q.median)}, {"first_quartile", microseconds(q.first)}, {"third_quartile", microseconds(q.third)}, {"repeats", q.repeats}};
   return row;
@@ -71,9 +117,11 @@ OrderedJson timed(OrderedJson row, const real::bench::Quartiles& q) {
 
 OrderedJson measurement_file(OrderedJson rows) {
   const HostMachine machine = host_machine();
-  return {{"schema", calibration::kBenchSchema},
-          {"machine", {{"gpu", machine.processor}, {"gpus", 1}, {"threads", machine.threads}, {"memory_bytes", machine.memory_bytes}}},
-          {"rows", std::move(rows)}};
+  return measurement_file(std::move(rows), {{"gpu", machine.processor}, {"gpus", 1}, {"threads", machine.threads}, {"memory_bytes", machine.memory_bytes}});
+}
+
+OrderedJson measurement_file(OrderedJson rows, OrderedJson machine) {
+  return {{"schema", calibration::kBenchSchema}, {"machine", std::move(machine)}, {"rows", std::move(rows)}};
 }
 
 }  // namespace stepcast::cli

@@ -15,12 +15,18 @@ class Sweep {
  public:
   explicit Sweep(hw::Dtype dtype) : dtype_(dtype), element_(hw::bytes_per_element(dtype)) {}
 
-  std::vector<KernelCase> all() {
-    for (const std::int64_t n : {64, 128, 256, 512, 1024}) gemm(n, n, n);
-    for (const std::int64_t k : {64, 256, 1024}) gemm(256, 1024, k), gemm(2048, 64, k);
-    for (const std::int64_t s : {64, 128, 256, 512}) attention(s);
-    for (std::int64_t n = 1 << 12; n <= 1 << 22; n *= 4) memory_bound(n);
+  /// GPUs take 16 times as much at a time in each direction of a product, and 64 times as much memory.
+  std::vector<KernelCase> all(bool large) {
+    const std::int64_t by = large ? 16 : 1;
+    for (const std::int64_t n : {64, 128, 256, 512, 1024}) gemm(by * n, by * n, by * n);
+    for (const std::int64_t k : {64, 256, 1024}) gemm(by * 256, by * 1024, by * k), gemm(by * 2048, by * 64, by * k);
+    for (const std::int64_t s : {64, 128, 256, 512}) attention(by * s);
+    for (std::int64_t n = 1 << 12; n <= (large ? 1 << 28 : 1 << 22); n *= 4) memory_bound(n);
     return std::move(cases_);
+  }
+  KernelCase product(bool large) {
+    gemm(large ? 4096 : 256, large ? 4096 : 256, large ? 4096 : 256);
+    return std::move(cases_.front());
   }
 
  private:
@@ -77,7 +83,9 @@ class Sweep {
 
 }  // namespace
 
-std::vector<KernelCase> sweep(hw::Dtype dtype) { return Sweep(dtype).all(); }
+std::vector<KernelCase> sweep(hw::Dtype dtype, bool large) { return Sweep(dtype).all(large); }
+
+KernelCase product(hw::Dtype dtype, bool large) { return Sweep(dtype).product(large); }
 
 std::vector<KernelCase> kernels_of(const program::Program& program) {
   std::vector<KernelCase> result;

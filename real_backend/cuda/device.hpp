@@ -33,6 +33,7 @@ class CudaDevice final : public Device {
   std::byte* memory(std::uint64_t address, std::int64_t bytes) override { return segments_.at(address, bytes); }
   void read(const std::byte* from, std::span<std::byte> to) override { copy(to.data(), from, to.size(), cudaMemcpyDeviceToHost); }
   void write(std::byte* to, std::span<const std::byte> from) override { copy(to, from.data(), from.size(), cudaMemcpyHostToDevice); }
+  std::shared_ptr<std::byte> pinned(std::int64_t bytes) override { return make_pinned_bytes(bytes); }
   std::vector<trace::Slice> take_slices() override;
 
  private:

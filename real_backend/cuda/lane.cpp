@@ -99,7 +99,7 @@ void Lane::run_due() {
 
 std::vector<trace::Slice> Lane::take_slices() {
   const std::lock_guard lock(mutex_);
-  return std::move(slices_);
+  return std::exchange(slices_, {});
 }
 
 }  // namespace stepcast::real::cuda

@@ -1,7 +1,6 @@
 // See device.hpp.
 #include "real_backend/host/device.hpp"
 
-#include <iterator>
 #include <utility>
 
 namespace stepcast::real::host {
@@ -88,7 +87,9 @@ bool HostDevice::reached(program::Stream stream, std::uint64_t position) const {
 std::vector<trace::Slice> HostDevice::take_slices() {
   std::vector<trace::Slice> result;
   for (const auto& lane : lanes_) {
-    if (lane) result.insert(result.end(), std::make_move_iterator(lane->slices.begin()), std::make_move_iterator(lane->slices.end()));
+    if (!lane) continue;
+    result.insert(result.end(), lane->slices.begin(), lane->slices.end());
+    lane->slices.clear();
   }
   return result;
 }

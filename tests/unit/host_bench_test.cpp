@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <span>
+#include <stdexcept>
 
 #include "real_backend/bench/kernels.hpp"
 #include "real_backend/bench/ranks.hpp"
@@ -34,9 +36,9 @@ TEST_CASE("a program's kernels are its distinct names and shapes, and every case
   CHECK(own.size() > 15);
   for (std::size_t i = 0; i < own.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) CHECK((own[i].shape != own[j].shape || own[i].name != own[j].name));
-  for (const KernelCase& kernel : own) CHECK(measure(kernel, 2, little).median > 0);
+  for (const KernelCase& kernel : own) CHECK(measure(host_target(), kernel, 2, little).median > 0);
   for (const KernelCase& kernel : sweep(hw::Dtype::fp32)) {
-    if (kernel.call.parts[0].count <= 1 << 16) CHECK(measure(kernel, 1, little).median > 0);
+    if (kernel.call.parts[0].count <= 1 << 16) CHECK(measure(host_target(), kernel, 1, little).median > 0);
   }
 }
 
@@ -50,21 +52,38 @@ TEST_CASE("kernels on single numbers and those that read nothing are among a pro
   CHECK(fills);
 }
 
-TEST_CASE("copies of small operands take turns, those of large ones don't") {
+TEST_CASE("copies of small operands take turns, those of large ones don't; all lie in the device's memory, filled") {
   const auto call = [](std::int64_t count) { return program::Call{program::Function::zero, {{0, hw::Dtype::fp32, 0, count}}, {}}; };
   const program::Call small = call(1 << 18), large = call(1 << 22);  // 1 and 16 MiB
-  const Operands few(small), one(large);
-  CHECK(few.parts(0) != few.parts(1));
-  CHECK(few.parts(0) == few.parts(8));
-  CHECK(one.parts(0) == one.parts(1));
+  const std::int64_t outgrows = std::int64_t{8} << 20;
+  Ranks ranks(host_target(), 1, 0, {}, Operands::bytes(small, outgrows) + Operands::bytes(large, outgrows));
+  ranks.on_all([&](std::size_t, Pool& pool) {
+    const Operands few(small, outgrows, pool), one(large, outgrows, pool);
+    CHECK(few.parts(0) != few.parts(1));
+    CHECK(few.parts(0) == few.parts(8));
+    CHECK(one.parts(0) == one.parts(1));
+    std::byte last{};
+    pool.device().read(one.parts(0)[0] + (16 << 20) - 1, std::span(&last, 1));
+    CHECK(last == std::byte{0x3c});
+  });
+}
+
+TEST_CASE("ranks that fail are told by their cause") {
+  Ranks ranks(host_target(), 2, 0, {}, 0);
+  CHECK_THROWS_WITH(ranks.on_all([](std::size_t rank, Pool&) {
+    if (rank == 1) throw std::runtime_error("broken");
+  }),
+                    "rank 1: broken");
 }
 
 TEST_CASE("launches, allocations and collectives take some time") {
   const Effort little{.warm_up = 1, .least = 3, .most = 3, .seconds = 1};
-  CHECK(measure_launch_call(little).median > 0);
-  CHECK(measure_launch_latency(little).median > 0);
+  CHECK(measure_launch_call(host_target(), little).median > 0);
+  CHECK(measure_launch_latency(host_target(), little).median > 0);
   CHECK(measure_allocation(1 << 20, little).median > 0);
-  CHECK(measure_collective({hw::CollectiveKind::reduce_scatter, hw::Dtype::fp32, 4096, {2, 1}}, little).median > 0);
+  CHECK(measure_copy(host_target(), true, false, 1 << 16, little).median > 0);
+  CHECK(measure_beside(host_target(), product(hw::Dtype::fp32), {hw::CollectiveKind::all_gather, hw::Dtype::fp32, 4096, {2, 1}}, little).median > 0);
+  CHECK(measure_collective(host_target(), {hw::CollectiveKind::reduce_scatter, hw::Dtype::fp32, 4096, {2, 1}}, little).median > 0);
 }
 
 }  // namespace
