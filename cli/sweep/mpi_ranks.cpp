@@ -80,9 +80,7 @@ class MpiRanks final : public Ranks {
 
 std::unique_ptr<Ranks> open_ranks(const Launch& launch) {
   if (!launch.connected && launch.rank > 0) return nullptr;  // the first rank says it
-  if (!launch.connected)
-    throw InputError("sweep", "", fmt::format("was started by srun as {} processes without PMI, by which MPI would find them", launch.size),
-                     "use srun --mpi=pmix (srun --mpi=list names what there is), or mpirun");
+  require_connected(launch, "sweep");
   auto ranks = std::make_unique<MpiRanks>();
   if (ranks->size() == launch.size) return ranks;
   if (launch.rank > 0) return nullptr;  // the first rank says it

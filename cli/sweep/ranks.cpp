@@ -114,9 +114,15 @@ std::optional<Launch> launch_in(const Environment& environment) {
   if (size > 1) return Launch{rank, size, has_pmi(environment)};
   // A batch script outside any step has the number 0, and the number of tasks that steps may have; any other number has been set by hand.
   if (size == 0 && rank > 0)
-    throw InputError("sweep", "", fmt::format("SLURM_PROCID is {}, but this is no step of srun: SLURM_STEP_NUM_TASKS is missing", rank),
-                     "start it with srun, or unset SLURM_PROCID to sweep alone");
+    throw InputError("environment", "", fmt::format("SLURM_PROCID is {}, but this is no step of srun: SLURM_STEP_NUM_TASKS is missing", rank),
+                     "start it with srun, or unset SLURM_PROCID to run alone");
   return std::nullopt;
+}
+
+void require_connected(const Launch& launch, const char* command) {
+  if (launch.connected) return;
+  throw InputError(command, "", fmt::format("was started by srun as {} processes without PMI, by which MPI would find them", launch.size),
+                   "use srun --mpi=pmix (srun --mpi=list names what there is), or mpirun");
 }
 
 SweepCounts run_sweep_on(Ranks& ranks, const SweepWork& work, SweepStore& store, const std::function<void(std::size_t)>& done) {

@@ -24,6 +24,8 @@ struct Launch {
 };
 /// Throws InputError where Slurm's variables contradict each other.
 std::optional<Launch> launch_in(const Environment& environment);
+/// Throws InputError where MPI would not find the other processes.
+void require_connected(const Launch& launch, const char* command);
 
 class Ranks {
  public:

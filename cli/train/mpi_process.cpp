@@ -10,6 +10,7 @@
 namespace stepcast::cli {
 
 TrainProcess open_mpi_process(const Launch& launch) {
+  require_connected(launch, "train");
   auto interrupts = launch.rank == 0 ? std::make_unique<real::Interrupts>() : nullptr;  // before MPI has threads
   real::mpi::Processes started = real::mpi::start();
   if (started.peers->size() != launch.size)
