@@ -50,9 +50,9 @@ std::optional<Place> place_by(const Launcher& launcher, const GetVariable& envir
 }
 
 std::optional<Place> innermost(const GetVariable& environment) {
-  const std::optional<Place> torchrun = place_by(kTorchrun, environment);
+  std::optional<Place> torchrun = place_by(kTorchrun, environment);
   for (const Launcher& mpirun : {kOpenMpi, kPmi}) {
-    const std::optional<Place> place = place_by(mpirun, environment);
+    std::optional<Place> place = place_by(mpirun, environment);
     if (!place) continue;
     if (torchrun && (torchrun->rank != place->rank || torchrun->size != place->size))
       throw wrong(std::string("RANK and WORLD_SIZE say rank ") + std::to_string(torchrun->rank) + " of " + std::to_string(torchrun->size) + ", " + mpirun.rank +

@@ -123,7 +123,7 @@ class Reception {
     return true;
   }
   [[nodiscard]] std::string why_not(const Hello& said) const {
-    const std::string who = fmt::format("a process that calls itself rank {} of {}", said.rank, said.size);
+    std::string who = fmt::format("a process that calls itself rank {} of {}", said.rank, said.size);
     if (said.size != place_.size) return fmt::format("{}; the job has {}", who, place_.size);
     if (said.rank < 1 || said.rank >= place_.size) return who;
     return come_.contains(said.rank) ? who + ", which is there already" : "";
