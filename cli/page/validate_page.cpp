@@ -62,16 +62,23 @@ OrderedJson point_of(const JudgedRow& row, double measured, double forecast) {
           {"tier", row.tier}, {"measured", measured},  {"forecast", forecast}, {"fits", row.forecast.outcome == "ok"}};
 }
 
+/// Points of a quantity, which are to be added, with what they can be chosen by.
+OrderedJson scatter(const char* title, const char* text, const char* quantity, const char* unit, const std::vector<const JudgedRow*>& rows) {
+  OrderedJson json = section("scatter", title, text);
+  json["quantity"] = quantity;
+  json["unit"] = unit;
+  json["filters"] = filters(rows);
+  json["points"] = OrderedJson::array();
+  return json;
+}
+
 OrderedJson speed_section(const Judgement& j) {
   const std::vector<const JudgedRow*> rows = judged_rows(j);
   OrderedJson json =
-      section("scatter", "Forecast against measurement",
-              "On the line a forecast is exact, above it too fast. A ring marks a run that ran but does not fit by the forecast; a line through a point the "
-              "range of 80 % of its forecasts, where they were asked for.");
-  json["quantity"] = "tokens/s/GPU";
-  json["unit"] = "";
-  json["filters"] = filters(rows);
-  json["points"] = OrderedJson::array();
+      scatter("Forecast against measurement",
+              "On the line a forecast is exact, above it too fast. A ring marks a run that ran but does not fit by the forecast; a line through a "
+              "point the range of 80 % of its forecasts, where they were asked for.",
+              "tokens/s/GPU", "", rows);
   for (const JudgedRow* row : rows) {
     json["points"].push_back(point_of(*row, *row->measured.tokens_per_s_per_gpu, row->forecast.tokens_per_s_per_gpu));
     if (row->interval) json["points"].back().update({{"low", row->interval->p10}, {"high", row->interval->p90}});
@@ -82,13 +89,10 @@ OrderedJson speed_section(const Judgement& j) {
 /// What was measured is one of several quantities by row; the forecast is of the same one.
 OrderedJson peaks_section(const Judgement& j) {
   const auto rows = rows_where(j, [](const JudgedRow& row) { return row.memory_error.has_value(); });
-  OrderedJson json = section("scatter", "Peak memory",
+  OrderedJson json = scatter("Peak memory",
                              "Above the line the forecast is too large. Allocated, active, reserved or all of the device's memory: each row is compared with "
-                             "what its source measured.");
-  json["quantity"] = "peak memory";
-  json["unit"] = "B";
-  json["filters"] = filters(rows);
-  json["points"] = OrderedJson::array();
+                             "what its source measured.",
+                             "peak memory", "B", rows);
   for (const JudgedRow* row : rows) {
     const double measured = *row->measured.peak_memory_bytes;
     json["points"].push_back(point_of(*row, measured, measured * (1 + *row->memory_error)));

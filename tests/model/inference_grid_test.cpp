@@ -48,21 +48,38 @@ std::vector<std::string> differences(const Scenario& a, const Scenario& b) {
   return out;
 }
 
-void check(const std::vector<std::string>& sets) {
-  std::vector<std::string> all = {"/model/layers=6", "/batch/seq_len=1024"};
+/// A simulated trace, and the scenario that is inferred from it.
+struct CameBack {
+  Scenario simulated;
+  profile::RankDiagnosis rank;
+  cli::TraceScenario inferred;
+};
+
+CameBack came_back(int layers, const std::vector<std::string>& sets) {
+  std::vector<std::string> all = {"/model/layers=" + std::to_string(layers), "/batch/seq_len=1024"};
   all.insert(all.end(), sets.begin(), sets.end());
-  std::string what;
-  for (const std::string& set : sets) what += (what.empty() ? "" : " ") + set;
-  CAPTURE(what);
   const Scenario simulated = stepcast::scenarios::read_scenario("7b-32xa100", all);
-  const profile::RankDiagnosis rank = diagnosis_of(simulated);
-  const auto inferred = cli::scenario_of(rank, {}, {});
+  profile::RankDiagnosis rank = diagnosis_of(simulated);
+  auto inferred = cli::scenario_of(rank, {}, {});
   REQUIRE(inferred);
   REQUIRE_MESSAGE(inferred->scenario, inferred->problem);
-  const auto wrong = differences(simulated, *inferred->scenario);
+  return {simulated, std::move(rank), std::move(*inferred)};
+}
+
+std::string words(const std::vector<std::string>& sets) {
+  std::string what;
+  for (const std::string& set : sets) what += (what.empty() ? "" : " ") + set;
+  return what;
+}
+
+void check(const std::vector<std::string>& sets) {
+  const std::string what = words(sets);
+  CAPTURE(what);
+  const CameBack came = came_back(6, sets);
+  const auto wrong = differences(came.simulated, *came.inferred.scenario);
   for (const std::string& line : wrong) MESSAGE(line);
   CHECK(wrong.empty());
-  const cli::SideBySide compared = cli::side_by_side(rank, *inferred->scenario);
+  const cli::SideBySide compared = cli::side_by_side(came.rank, *came.inferred.scenario);
   REQUIRE(compared.outcome == "ok");
   for (const cli::ComparedTime& t : compared.times)
     CHECK_MESSAGE(std::fabs(t.predicted_us - t.traced_us) <= 0.001 * t.traced_us, t.name << ": " << t.traced_us << ", " << t.predicted_us);
@@ -70,20 +87,13 @@ void check(const std::vector<std::string>& sets) {
 
 /// The scenario that comes back with its host costs takes the traced time; of a launch-bound step that depends on nothing else.
 void host(const std::vector<std::string>& sets) {
-  std::vector<std::string> all = {"/model/layers=4", "/batch/seq_len=1024"};
-  all.insert(all.end(), sets.begin(), sets.end());
-  std::string what;
-  for (const std::string& set : sets) what += (what.empty() ? "" : " ") + set;
+  const std::string what = words(sets);
   CAPTURE(what);
-  const Scenario simulated = stepcast::scenarios::read_scenario("7b-32xa100", all);
-  const profile::RankDiagnosis rank = diagnosis_of(simulated);
-  auto inferred = cli::scenario_of(rank, {}, {});
-  REQUIRE(inferred);
-  REQUIRE_MESSAGE(inferred->scenario, inferred->problem);
-  cli::add_host_cost(rank, {}, *inferred);
-  CHECK(inferred->draft.find("/host/scale")->certainty == cli::Certainty::seen);
-  CHECK(inferred->scenario->host.scale == doctest::Approx(simulated.host.scale).epsilon(0.02));
-  const cli::SideBySide compared = cli::side_by_side(rank, *inferred->scenario);
+  CameBack came = came_back(4, sets);
+  cli::add_host_cost(came.rank, {}, came.inferred);
+  CHECK(came.inferred.draft.find("/host/scale")->certainty == cli::Certainty::seen);
+  CHECK(came.inferred.scenario->host.scale == doctest::Approx(came.simulated.host.scale).epsilon(0.02));
+  const cli::SideBySide compared = cli::side_by_side(came.rank, *came.inferred.scenario);
   REQUIRE(compared.outcome == "ok");
   const cli::ComparedTime& step = compared.times.at(0);
   CHECK_MESSAGE(step.predicted_us == doctest::Approx(step.traced_us).epsilon(0.01), step.traced_us << ", " << step.predicted_us);
