@@ -40,8 +40,15 @@ export async function open(browser, path, { width = 1200, dark = false } = {}) {
   return { page, complaints };
 }
 
+/// What `read` says of the first element of a selector. Found and read in one turn of the page: Puppeteer's $eval takes two, and a redraw between them leaves
+/// it with an element that is in no document any more.
+export const one = (page, selector, read) => page.evaluate(`(${read})(document.querySelector(${JSON.stringify(selector)}))`);
+
+/// The same of a list of all its elements.
+export const all = (page, selector, read) => page.evaluate(`(${read})([...document.querySelectorAll(${JSON.stringify(selector)})])`);
+
 /// Spans that timelines show: each is one part of a path.
-export const spansDrawn = (page) => page.$$eval("section.timeline .spans path", (paths) => paths.reduce((sum, path) => sum + path.getAttribute("d").split("M").length - 1, 0));
+export const spansDrawn = (page) => all(page, "section.timeline .spans path", (paths) => paths.reduce((sum, path) => sum + path.getAttribute("d").split("M").length - 1, 0));
 
 /// Faults against WCAG 2 A and AA that axe finds.
 export async function accessibilityFaults(page) {

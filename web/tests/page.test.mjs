@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { accessibilityFaults, clean, launch, missing, open, pageFile, spansDrawn } from "./browser.mjs";
+import { accessibilityFaults, all, clean, launch, missing, one, open, pageFile, spansDrawn } from "./browser.mjs";
 import { asked, HOSTILE, judged, planned, sample } from "./sample.mjs";
 
 if (missing) console.log(missing);
@@ -26,18 +26,18 @@ const bySection = (kind) => sample.sections.find((section) => section.kind === k
 const overflow = () => document.documentElement.scrollWidth - innerWidth;
 
 /// Marks drawn in the section of a kind.
-const marks = (page, kind, selector) => page.$$eval(`section.${kind} svg ${selector}`, (found) => found.length);
+const marks = (page, kind, selector) => all(page, `section.${kind} svg ${selector}`, (found) => found.length);
 
 /// What the timeline says when the pointer is at a time, in ns, of a lane.
 async function toldAt(page, row, ns) {
-  const box = await page.$eval(".lanes-scroll svg", (svg) => {
+  const box = await one(page, ".lanes-scroll svg", (svg) => {
     svg.scrollIntoView({ block: "center", behavior: "instant" });
     const { x, y, width, height } = svg.getBoundingClientRect();
     return { x, y, width, height };
   });
   const { lanes, length_ns: length } = bySection("timeline");
   await page.mouse.move(box.x + 14 + ((box.width - 28) * ns) / length, box.y + (row + 0.5) * ((box.height - 26) / lanes.length));
-  return page.$eval("section.timeline output", (output) => output.textContent);
+  return one(page, "section.timeline output", (output) => output.textContent);
 }
 
 for (const width of [400, 800, 1600]) {
@@ -70,11 +70,11 @@ for (const width of [400, 1600]) {
     assert.equal((await line.$$("g[data-mark=dot] circle")).length, 10);
     assert.equal(await marks(page, "pareto", "g[data-mark=dot] circle"), 40);
     assert.equal(await marks(page, "decisions", "g[data-mark=bar] rect"), 2);
-    assert.equal(await page.$$eval(".findings-list > li", (items) => items.length), 2);
-    assert.equal(await page.$$eval("section.table tbody tr", (rows) => rows.length), 25);
+    assert.equal(await all(page, ".findings-list > li", (items) => items.length), 2);
+    assert.equal(await all(page, "section.table tbody tr", (rows) => rows.length), 25);
     assert.equal(await marks(page, "bars", "g[data-mark=bar] rect"), 2);
-    assert.ok(await page.$$eval("section.bars svg text", (texts) => texts.some((text) => text.textContent === "250 TFLOP/s")));
-    assert.equal(await page.$$eval("img", (found) => found.length), 0);
+    assert.ok(await all(page, "section.bars svg text", (texts) => texts.some((text) => text.textContent === "250 TFLOP/s")));
+    assert.equal(await all(page, "img", (found) => found.length), 0);
     await page.close();
   });
 }
@@ -88,7 +88,7 @@ for (const width of [400, 800, 1600]) {
     assert.equal(await marks(page, "roofline", "g[data-mark=bar] rect"), 3);
     assert.equal(await marks(page, "roofline", "g[data-mark=dot] circle"), 6); // two classes with FLOPs, three micro-batches
     assert.equal(await marks(page, "scaling", "g[data-mark=dot] circle"), 3);
-    const crosses = await page.$$eval("section.scaling svg text", (all) => all.filter((text) => text.textContent.startsWith("✕")).length);
+    const crosses = await all(page, "section.scaling svg text", (all) => all.filter((text) => text.textContent.startsWith("✕")).length);
     assert.equal(crosses, 2);
     await page.close();
   });
@@ -96,7 +96,7 @@ for (const width of [400, 800, 1600]) {
 
 test("a roofline's dots lie on logarithmic axes below the roof, and another micro-batch where its intensity is", options, async () => {
   const { page } = await open(browser, askedFile);
-  const dots = await page.$$eval("section.roofline g[data-mark=dot] circle", (all) => all.map((dot) => [Number(dot.getAttribute("cx")), Number(dot.getAttribute("cy")), Number(dot.getAttribute("r"))]));
+  const dots = await all(page, "section.roofline g[data-mark=dot] circle", (all) => all.map((dot) => [Number(dot.getAttribute("cx")), Number(dot.getAttribute("cy")), Number(dot.getAttribute("r"))]));
   const others = dots.filter(([, , r]) => r < 5);
   const own = dots.filter(([, , r]) => r > 5);
   assert.equal(own.length, 2);
@@ -104,7 +104,7 @@ test("a roofline's dots lie on logarithmic axes below the roof, and another micr
   const x = (intensity) => own[1][0] + ((own[0][0] - own[1][0]) * Math.log(intensity / 100)) / Math.log(2000 / 1.5 / 100);
   for (const intensity of [1000 / 1.25, 4000 / 2]) assert.ok(others.some(([cx]) => Math.abs(cx - x(intensity)) < 1), String(intensity));
   assert.equal(others.filter(([cx]) => Math.abs(cx - own[1][0]) < 0.5).length, 2);
-  const roof = await page.$eval("section.roofline g[data-mark=line] path", (path) => path.getAttribute("d").match(/-?[\d.]+/g).map(Number));
+  const roof = await one(page, "section.roofline g[data-mark=line] path", (path) => path.getAttribute("d").match(/-?[\d.]+/g).map(Number));
   assert.ok(own.every(([, cy]) => cy > roof[5]), "above the peak"); // the flat part's end; y grows downwards
   await page.close();
 });
@@ -117,8 +117,8 @@ for (const width of [400, 800, 1600]) {
     assert.equal(await marks(page, "scatter", "g.chosen path"), 30 + 2);
     assert.equal(await marks(page, "scatter", "g.others circle"), 0);
     assert.equal(await marks(page, "scatter", "g[data-mark=rule] line"), 1); // the interval
-    const places = await page.$$eval("section.scatter g.chosen path", (all) => all.map((path) => path.getAttribute("transform").match(/-?[\d.]+/g).map(Number)));
-    const line = await page.$eval("section.scatter g[data-mark=line] path", (path) => path.getAttribute("d").match(/-?[\d.]+/g).map(Number));
+    const places = await all(page, "section.scatter g.chosen path", (all) => all.map((path) => path.getAttribute("transform").match(/-?[\d.]+/g).map(Number)));
+    const line = await one(page, "section.scatter g[data-mark=line] path", (path) => path.getAttribute("d").match(/-?[\d.]+/g).map(Number));
     const onLine = (x) => line[1] + ((line[3] - line[1]) * (x - line[0])) / (line[2] - line[0]);
     assert.ok(Math.abs(places[10][1] - onLine(places[10][0])) < 0.6); // the exact one
     assert.ok(places[25][1] < onLine(places[25][0]) && places[2][1] > onLine(places[2][0])); // too fast above, too slow below
@@ -135,7 +135,7 @@ test("points are chosen by keyboard: the others stay as a ground, errors are of 
   }
   assert.equal(await marks(page, "scatter", "g.chosen path"), 2 + 2);
   assert.equal(await marks(page, "scatter", "g.others circle"), 28);
-  assert.equal(await page.$eval("section.scatter output", (output) => output.textContent), "2 rows: median error 7.5 %, mean 7.5 %, largest 9.0 %, bias −1.5 %");
+  assert.equal(await one(page, "section.scatter output", (output) => output.textContent), "2 rows: median error 7.5 %, mean 7.5 %, largest 9.0 %, bias −1.5 %");
   assert.equal((await page.$$("section.scatter .legend li")).length, 1 + 1);
   await page.select("section.scatter [data-filter=gpu]", "h100");
   await page.waitForFunction(() => document.querySelectorAll("section.scatter g.chosen path").length === 1 + 2);
@@ -157,7 +157,7 @@ test("what a heat-map shows is chosen by keyboard, and the focus stays", options
   await chosen(3, "1");
   assert.equal(await marks(page, "grid", "g[data-mark=cell]:not(.best *, .best) rect"), 4);
   await chosen(1, "1");
-  const titles = await page.$$eval("section.grid g[data-mark=cell] title", (all) => all.map((title) => title.textContent));
+  const titles = await all(page, "section.grid g[data-mark=cell] title", (all) => all.map((title) => title.textContent));
   assert.ok(titles.every((title) => title.includes("the best of 3 points")));
   assert.deepEqual(complaints, []);
   await page.close();
@@ -165,8 +165,8 @@ test("what a heat-map shows is chosen by keyboard, and the focus stays", options
 
 test("foreign texts are shown as they are and make no elements", options, async () => {
   const { page } = await open(browser, file);
-  assert.equal(await page.$eval("h1", (h1) => h1.textContent), HOSTILE);
-  assert.equal(await page.$$eval("img, script[src], link, iframe", (found) => found.length), 0);
+  assert.equal(await one(page, "h1", (h1) => h1.textContent), HOSTILE);
+  assert.equal(await all(page, "img, script[src], link, iframe", (found) => found.length), 0);
   assert.ok((await page.title()).startsWith(HOSTILE));
   assert.ok((await toldAt(page, 1, 38e6)).endsWith(`${HOSTILE}, 10.5 ms at 33 ms`));
   await page.close();
@@ -183,7 +183,7 @@ test("the timeline says what the pointer is at, and what is nearest by", options
 
 test("the waterfall's bars lie where the losses are", options, async () => {
   const { page } = await open(browser, file);
-  const bars = await page.$$eval("section.waterfall g[data-mark=bar] rect", (rects) => rects.map((rect) => ["x", "width"].map((name) => Number(rect.getAttribute(name)))));
+  const bars = await all(page, "section.waterfall g[data-mark=bar] rect", (rects) => rects.map((rect) => ["x", "width"].map((name) => Number(rect.getAttribute(name)))));
   const { losses, step_time_s: step } = bySection("waterfall");
   const [x0, whole] = bars[0];
   let left = 1;
@@ -201,7 +201,7 @@ for (const dark of [false, true]) {
   test(`no fault that axe knows, ${dark ? "dark" : "light"}`, options, async () => {
     for (const path of [file, plannedFile, askedFile, judgedFile]) {
       const { page } = await open(browser, path, { dark });
-      await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));
+      await all(page, "details", (all) => all.forEach((details) => (details.open = true)));
       await page.waitForSelector("details table");
       assert.deepEqual(await accessibilityFaults(page), []);
       await page.close();
@@ -211,13 +211,13 @@ for (const dark of [false, true]) {
 
 test("every chart has a name and a table that opens by keyboard", options, async () => {
   const { page } = await open(browser, file);
-  const charts = await page.$$eval("main svg[role=img]", (all) => all.map((svg) => svg.getAttribute("aria-label")));
+  const charts = await all(page, "main svg[role=img]", (all) => all.map((svg) => svg.getAttribute("aria-label")));
   assert.equal(charts.length, 6);
   assert.ok(charts.every((name) => name.length > 20));
   await page.focus("section.waterfall summary");
   await page.keyboard.press("Enter");
   await page.waitForSelector("section.waterfall tbody tr");
-  assert.equal(await page.$$eval("section.waterfall tbody tr", (rows) => rows.length), bySection("waterfall").losses.length + 1);
+  assert.equal(await all(page, "section.waterfall tbody tr", (rows) => rows.length), bySection("waterfall").losses.length + 1);
   await page.close();
 });
 
@@ -230,7 +230,7 @@ test("the tab key reaches every control, and the timeline zooms and scrolls by k
     reached.add(await page.evaluate(() => document.activeElement.tagName));
   }
   for (const control of ["in", "out", "whole", "scroll lanes-scroll", "scroll", "A", "SUMMARY"]) assert.ok(reached.has(control), control);
-  const width = () => page.$eval(".lanes-scroll svg", (svg) => svg.getBoundingClientRect().width);
+  const width = () => one(page, ".lanes-scroll svg", (svg) => svg.getBoundingClientRect().width);
   const before = await width();
   await page.focus("[data-zoom=in]");
   await page.keyboard.press("Enter");
@@ -238,7 +238,7 @@ test("the tab key reaches every control, and the timeline zooms and scrolls by k
   await page.waitForFunction(() => document.activeElement.dataset.zoom === "in");
   assert.ok((await page.evaluate(overflow)) <= 0);
   await page.focus(".lanes-scroll");
-  const from = await page.$eval(".lanes-scroll", (region) => region.scrollLeft);
+  const from = await one(page, ".lanes-scroll", (region) => region.scrollLeft);
   await page.keyboard.press("ArrowRight");
   await page.waitForFunction((was) => document.querySelector(".lanes-scroll").scrollLeft > was, {}, from);
   await page.close();
@@ -254,8 +254,8 @@ test("it is redrawn when the window changes, and prints", options, async () => {
   const pdf = await page.pdf({ format: "A4", printBackground: true });
   assert.ok(pdf.length > 20_000);
   await page.emulateMediaType("print");
-  assert.equal(await page.$eval("section.timeline .controls", (controls) => getComputedStyle(controls).display), "none");
-  assert.equal(await page.$eval("body", (body) => getComputedStyle(body).backgroundColor), "rgb(255, 255, 255)");
+  assert.equal(await one(page, "section.timeline .controls", (controls) => getComputedStyle(controls).display), "none");
+  assert.equal(await one(page, "body", (body) => getComputedStyle(body).backgroundColor), "rgb(255, 255, 255)");
   assert.deepEqual(complaints, []);
   await page.close();
 });

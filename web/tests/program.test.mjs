@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { accessibilityFaults, binary, clean, folder, launch, missing, open, spansDrawn } from "./browser.mjs";
+import { accessibilityFaults, all, binary, clean, folder, launch, missing, one, open, spansDrawn } from "./browser.mjs";
 import { HOSTILE } from "./sample.mjs";
 
 if (missing) console.log(missing);
@@ -39,7 +39,7 @@ async function opened(path) {
   }
 }
 
-const tiles = (page) => page.$$eval(".tile", (all) => Object.fromEntries(all.map((tile) => [tile.querySelector("dt").textContent, tile.querySelector("strong").textContent])));
+const tiles = (page) => all(page, ".tile", (all) => Object.fromEntries(all.map((tile) => [tile.querySelector("dt").textContent, tile.querySelector("strong").textContent])));
 const small = ["--set", "/model/layers=4", "--set", "/run/steps=3"];
 
 test("run: the report's figures, every span drawn, no path of this machine", options, async () => {
@@ -52,7 +52,7 @@ test("run: the report's figures, every span drawn, no path of this machine", opt
   const timeline = data.sections.find(({ kind }) => kind === "timeline");
   const items = timeline.lanes.reduce((sum, lane) => sum + lane.items.length, 0);
   assert.equal(await spansDrawn(page), items);
-  const bars = await page.$$eval("section.waterfall g[data-mark=bar] rect", (rects) => rects.map((rect) => Number(rect.getAttribute("width"))));
+  const bars = await all(page, "section.waterfall g[data-mark=bar] rect", (rects) => rects.map((rect) => Number(rect.getAttribute("width"))));
   assert.ok(Math.abs(bars.at(-1) / bars[0] - report.mfu) < 0.005);
   assert.ok(!readFileSync(path, "utf8").includes(place));
   assert.deepEqual(await accessibilityFaults(page), []);
@@ -66,16 +66,16 @@ test("run: what was asked stands in the report and on the page, with the range o
   const text = readFileSync(join(place, "out/report.txt"), "utf8");
   for (const part of ["From the peak", "Training on", "Roofline:", "By number of nodes", "What must be true", "What is uncertain"]) assert.ok(text.includes(part), part);
   const page = await opened(path);
-  const notes = await page.$$eval(".tile", (all) => Object.fromEntries(all.map((tile) => [tile.querySelector("dt").textContent, tile.querySelector("span")?.textContent])));
+  const notes = await all(page, ".tile", (all) => Object.fromEntries(all.map((tile) => [tile.querySelector("dt").textContent, tile.querySelector("span")?.textContent])));
   assert.match(notes["step time"], /^80 %: .* to /);
   assert.ok(notes.MFU.includes(`${(100 * report.interval.mfu.p10).toFixed(1)} % to ${(100 * report.interval.mfu.p90).toFixed(1)} %`), notes.MFU);
-  const cells = await page.$$eval("section.table tbody tr", (rows) => rows.map((row) => row.textContent));
+  const cells = await all(page, "section.table tbody tr", (rows) => rows.map((row) => row.textContent));
   assert.ok(cells.some((cell) => cell.startsWith("price per million tokens")));
   assert.ok(cells.some((cell) => cell.startsWith("Largest micro-batch")));
   const counted = report.roofline.kernels.filter(({ flops }) => flops > 0).length;
-  assert.equal(await page.$$eval("section.roofline g[data-mark=dot] circle", (dots) => dots.length), report.roofline.micro_batches.length * counted);
-  assert.equal(await page.$$eval("section.roofline g[data-mark=bar] rect", (bars) => bars.length), report.roofline.kernels.length);
-  assert.equal(await page.$$eval("section.scaling g[data-mark=dot] circle", (dots) => dots.length), 2);
+  assert.equal(await all(page, "section.roofline g[data-mark=dot] circle", (dots) => dots.length), report.roofline.micro_batches.length * counted);
+  assert.equal(await all(page, "section.roofline g[data-mark=bar] rect", (bars) => bars.length), report.roofline.kernels.length);
+  assert.equal(await all(page, "section.scaling g[data-mark=dot] circle", (dots) => dots.length), 2);
   assert.deepEqual(await accessibilityFaults(page), []);
   await page.close();
 });
@@ -86,26 +86,26 @@ test("run: foreign names in the scenario stay names", options, async () => {
   writeFileSync(join(place, "s.json"), JSON.stringify({ base: "7b-32xa100", name: HOSTILE, why: HOSTILE, model: { layers: 2 } }));
   const { page: path } = written("hostile", "run", "s.json");
   const page = await opened(path);
-  assert.equal(await page.$eval("h1", (h1) => h1.textContent), HOSTILE);
-  assert.equal(await page.$$eval("img", (all) => all.length), 0);
+  assert.equal(await one(page, "h1", (h1) => h1.textContent), HOSTILE);
+  assert.equal(await all(page, "img", (all) => all.length), 0);
   await page.close();
 });
 
 test("demo: a bar for each stage", options, async () => {
   const { page: path } = written("demo", "demo", "01-baseline", "04-overlap", "--set", "/model/layers=4");
   const page = await opened(path);
-  assert.equal(await page.$$eval("section.progression g[data-mark=bar] rect", (rects) => rects.length), 2);
+  assert.equal(await all(page, "section.progression g[data-mark=bar] rect", (rects) => rects.length), 2);
   await page.close();
 });
 
 test("compare: a bar for each, and parts that lead from the first step time to the second", options, async () => {
   const { report, page: path } = written("compare", "compare", "01-baseline", "04-overlap", "--set", "/model/layers=4");
   const page = await opened(path);
-  assert.equal(await page.$$eval("section.progression g[data-mark=bar] rect", (rects) => rects.length), 2);
+  assert.equal(await all(page, "section.progression g[data-mark=bar] rect", (rects) => rects.length), 2);
   const { from, to, parts } = embedded(path).sections.find(({ kind }) => kind === "bridge");
   assert.ok(Math.abs(parts.reduce((sum, { delta_s }) => sum + delta_s, from.seconds) - to.seconds) < 1e-9);
   assert.equal(from.seconds, report.reports[0].step_time_s);
-  const bars = await page.$$eval("section.bridge g[data-mark=bar] rect", (rects) => rects.map((rect) => ["x", "width"].map((name) => Number(rect.getAttribute(name)))));
+  const bars = await all(page, "section.bridge g[data-mark=bar] rect", (rects) => rects.map((rect) => ["x", "width"].map((name) => Number(rect.getAttribute(name)))));
   assert.ok(Math.abs(bars.at(-1)[1] / bars[0][1] - to.seconds / from.seconds) < 0.01);
   assert.ok(bars.length > 3);
   await page.close();
@@ -114,9 +114,9 @@ test("compare: a bar for each, and parts that lead from the first step time to t
 test("sweep: a cell for each point, and the points that ran against headroom", options, async () => {
   const { report, page: path } = written("sweep", "sweep", "7b-32xa100", "--vary", "/batch/micro_batch=1,2,64", "--vary", "/recompute/mode=none,full", ...small);
   const page = await opened(path);
-  assert.equal(await page.$$eval("section.grid g[data-mark=cell]:not(.best *, .best) rect", (rects) => rects.length), report.points.length);
+  assert.equal(await all(page, "section.grid g[data-mark=cell]:not(.best *, .best) rect", (rects) => rects.length), report.points.length);
   const ran = report.points.filter((point) => point.report.outcome === "ok").length;
-  assert.equal(await page.$$eval("section.pareto g[data-mark=dot] circle", (dots) => dots.length), ran);
+  assert.equal(await all(page, "section.pareto g[data-mark=dot] circle", (dots) => dots.length), ran);
   assert.ok(ran < report.points.length);
   await page.close();
 });
@@ -124,8 +124,8 @@ test("sweep: a cell for each point, and the points that ran against headroom", o
 test("tune: a bar for each decision, and the settings to paste", options, async () => {
   const { report, page: path } = written("tune", "tune", "7b-32xa100", "--set", "/model/layers=2", "--simulations", "40");
   const page = await opened(path);
-  assert.equal(await page.$$eval("section.decisions g[data-mark=bar] rect", (rects) => rects.length), report.decisions.length);
-  assert.equal(await page.$$eval("section.code pre", (all) => all.length), Object.keys(report.settings).length);
+  assert.equal(await all(page, "section.decisions g[data-mark=bar] rect", (rects) => rects.length), report.decisions.length);
+  assert.equal(await all(page, "section.code pre", (all) => all.length), Object.keys(report.settings).length);
   await page.close();
 });
 
@@ -149,9 +149,9 @@ test("diagnose --scenario: every key of the scenario, both steps, and what produ
     const { page, complaints } = await open(browser, path, { width, dark: width === 400 });
     assert.deepEqual(complaints, []);
     assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `overflow at ${width}`);
-    const tables = await page.$$eval("section.table", (all) => all.map((section) => [section.querySelector("h2").textContent, section.querySelectorAll("tbody tr").length]));
+    const tables = await all(page, "section.table", (all) => all.map((section) => [section.querySelector("h2").textContent, section.querySelectorAll("tbody tr").length]));
     assert.equal(new Map(tables).get(keys.title), keys.rows.length);
-    await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));
+    await all(page, "details", (all) => all.forEach((details) => (details.open = true)));
     assert.deepEqual(await accessibilityFaults(page), []);
     await page.close();
   }
@@ -161,12 +161,12 @@ test("diagnose: the findings, and lanes of the step, of a trace that the program
   const { place } = written("traced", "run", "7b-32xa100", "--set", "/policy/backward_prefetch=NONE", ...small);
   const { report, page: path } = written("diagnosed", "diagnose", join(place, "out/trace.json.gz"));
   const page = await opened(path);
-  assert.equal(await page.$$eval(".findings-list > li", (all) => all.length), report.findings.length);
+  assert.equal(await all(page, ".findings-list > li", (all) => all.length), report.findings.length);
   const timeline = embedded(path).sections.find(({ kind }) => kind === "timeline");
   const items = timeline.lanes.reduce((sum, lane) => sum + lane.items.length, 0);
   assert.ok(items > 20);
   assert.equal(await spansDrawn(page), items);
-  assert.equal(await page.$eval("h1", (h1) => h1.textContent), "trace.json.gz");
+  assert.equal(await one(page, "h1", (h1) => h1.textContent), "trace.json.gz");
   assert.ok(!readFileSync(path, "utf8").includes(place));
   await page.close();
 });
@@ -180,10 +180,10 @@ test("validate: a point for each judged row, and the worst of them", options, as
   const { report, page: path } = written("validated", "validate", "runs.csv");
   const page = await opened(path);
   assert.equal(report.rows.length, 2);
-  assert.equal(await page.$$eval("section.scatter g.chosen path", (all) => all.length), 2);
+  assert.equal(await all(page, "section.scatter g.chosen path", (all) => all.length), 2);
   const shown = await tiles(page);
   assert.equal(shown["median error"], `${(100 * report.summary.median).toFixed(1)} %`);
-  assert.equal(await page.$eval("h1", (h1) => h1.textContent), "runs.csv");
+  assert.equal(await one(page, "h1", (h1) => h1.textContent), "runs.csv");
   assert.deepEqual(await accessibilityFaults(page), []);
   await page.close();
 });
