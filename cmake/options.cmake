@@ -41,6 +41,6 @@ function(stepcast_library name)
   if(STEPCAST_SANITIZE AND name MATCHES "^(cli|scenarios)$")
     target_compile_options(stepcast_${name} PRIVATE -O0)
   endif()
-  set_target_properties(stepcast_${name} PROPERTIES EXPORT_NAME ${name})
+  set_target_properties(stepcast_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD_CODE_BEFORE_INCLUDE "// NOLINTNEXTLINE(bugprone-suspicious-include): a unity build")
   set_property(GLOBAL APPEND PROPERTY STEPCAST_ROOMS ${name})  # cmake/install.cmake
 endfunction()

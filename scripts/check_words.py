@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the text of the tree: no unfinished work, no paths of somebody's machine, a first comment in each source. Usage: check_words.py [ROOT] | --self-test
+"""Checks the text of the tree: no unfinished work, no paths of somebody's machine, a first comment in each source, no using-declaration without a use. Usage: check_words.py [ROOT] | --self-test
 
 Exit code 1 and one line per finding: FILE:LINE: what. Long files are only reported.
 """
@@ -27,7 +27,18 @@ RULES = [
 # Only tests may look for files that lie beside the repository.
 # A test that a comment or a page names.
 NAMED_TEST = re.compile(r"\btests/[\w/]+\.(?:cpp|hpp|json|txt)\b")
+# `using a::B, c::d;`, not `using namespace` or an alias. clang-tidy's own check looks at no file that another one includes, as unity builds do.
+USING = re.compile(r"^ *using ((?:\w+::)+\w+(?:,\s*(?:\w+::)+\w+)*);", re.M)
 OUTSIDE = re.compile(r"(\.\./|\b(in|from|see) )shared/|\bshared/(specs|measured|micro|seeds|reference|traces|cases|configs)\b")
+
+
+def unused_usings(text):
+    """(line, name) of using-declarations whose name does not occur again."""
+    for declaration in USING.finditer(text):
+        rest = text[: declaration.start()] + text[declaration.end() :]
+        for name in re.findall(r"(\w+)(?=,|$)", declaration[1]):
+            if not re.search(rf"(?<!::)\b{name}\b", rest):
+                yield text.count("\n", 0, declaration.start()) + 1, name
 
 
 def findings(name, text, known):
@@ -36,6 +47,8 @@ def findings(name, text, known):
     lines = text.splitlines()
     if suffix in SOURCES and not (lines and lines[0].startswith("//")):
         yield 1, "begin with a comment: what the file is, its document, its test"
+    if suffix in {".cpp", ".cu"}:
+        yield from ((line, f"using-declaration without a use: {name}") for line, name in unused_usings(text))
     for number, line in enumerate(lines, 1):
         for pattern, what in RULES:
             if pattern.search(line):
@@ -57,10 +70,12 @@ def tree(root):
 
 def self_test():
     clean = [("docs/a.md", "NVIDIA/nccl issue 1428\n"), ("sim/a.cpp", "// A.\nint a;  // shared memory, a helper kernel, issue order, profiling session\n"), ("docs/a.md", "The issues of a step\n"),
+             ("sim/a.cpp", "// A.\nusing a::B, a::c::D;\nB f(D);\n"),
              ("tests/unit/a_test.cpp", '// A. Test: tests/unit/a_test.cpp.\nconst char* path = "/../shared/measured/x.csv";\n')]
     bad = [("sim/a.cpp", "int a;\n"), ("sim/a.cpp", "// A.\n// TODO b\n"), ("docs/a.md", "see /work/x\n"), ("docs/a.md", "as Issue 12 says\n"),
            ("docs/a.md", "found in a session\n"), ("docs/a.md", "written by a helper\n"), ("docs/a.md", "from ../shared/measured/x.csv\n"),
-           ("sim/a.cpp", "// A. Test: tests/unit/none_test.cpp.\n"), ("scenarios/data/a.json", '{"why": "placeholder"}\n'), ("docs/a.md", "the time pilot\n")]
+           ("sim/a.cpp", "// A. Test: tests/unit/none_test.cpp.\n"), ("scenarios/data/a.json", '{"why": "placeholder"}\n'), ("docs/a.md", "the time pilot\n"),
+           ("sim/a.cpp", "// A.\nusing a::B, a::c::D;\nB f(a::D);\n")]
     known = lambda path: path == "tests/unit/a_test.cpp"
     wrong = [text for name, text in clean if list(findings(name, text, known))] + [text for name, text in bad if len(list(findings(name, text, known))) != 1]
     for text in wrong:

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """clang-tidy 14 (.clang-tidy) over the rooms. Usage: tidy.py [FILE...]; without files, every .cpp of the rooms; needs build/tidy configured.
 
-A file that passed is not looked at again until its preprocessed text, its flags or the list of checks change (cache: $XDG_CACHE_HOME/stepcast-tidy).
+The build is a unity build: most of the time goes into headers, which eight sources share so. A unity that passed is not looked at again until its preprocessed
+text, its flags or the list of checks change (cache: $XDG_CACHE_HOME/stepcast-tidy).
 Exit code 1 if a check fails.
 """
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "tidy"
+INCLUDED = re.compile(r'^#include "(.*)"$', re.M)
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepcast-tidy"
 
 
@@ -32,6 +35,14 @@ def compile_arguments(entry):
         else:
             kept.append(word)
     return kept
+
+
+def sources(entry):
+    """The files of the tree behind an entry: its own, or those that a unity includes; none for generated files."""
+    file = Path(entry["file"])
+    if not file.is_relative_to(BUILD):
+        return {str(file)}
+    return set(INCLUDED.findall(file.read_text(encoding="utf-8"))) if file.parent.name == "Unity" else set()
 
 
 def key(entry):
@@ -60,7 +71,7 @@ def tidy(entry):
 def main():
     wanted = {str(Path(name).resolve()) for name in sys.argv[1:]}
     entries = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
-    entries = [e for e in entries if e["file"] in wanted or (not wanted and not Path(e["file"]).is_relative_to(BUILD))]
+    entries = [e for e in entries if (sources(e) & wanted if wanted else sources(e))]
     if not entries:
         print("no file to check")
         return 1
@@ -71,7 +82,7 @@ def main():
             if output:
                 failed += 1
                 print(f"--- {Path(entry['file']).relative_to(ROOT)}\n{output}", flush=True)
-    print(f"clang-tidy: {len(entries)} files, {failed} with findings")
+    print(f"clang-tidy: {sum(len(sources(e)) for e in entries)} files in {len(entries)} units, {failed} with findings")
     return 1 if failed else 0
 
 

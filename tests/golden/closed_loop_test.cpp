@@ -11,7 +11,7 @@ using stepcast::test::Outcome, stepcast::test::Place, stepcast::test::has, stepc
 
 namespace {
 
-const char* kTiny = R"({
+const char* kTinyOnTwo = R"({
   "schema": "stepcast.scenario/1", "name": "tiny",
   "model": {"style": "llama", "hidden": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 8, "ffn": 80, "vocab": 64},
   "cluster": {"node": "host-threads", "gpus_per_node": 2, "nodes": 1},
@@ -26,7 +26,7 @@ const char* kTiny = R"({
 
 TEST_CASE("bench, calibrate, run: the forecast stands on what was measured") {
   const Place place;
-  place.file("tiny.json", kTiny);
+  place.file("tiny.json", kTinyOnTwo);
   const Outcome bench = place.run("bench tiny.json --seconds 0.01 --out host.json");
   REQUIRE_MESSAGE(bench.code == 0, bench.err);
   const Outcome calibrated = place.run("calibrate host.json --gpu host-cpu --node host-threads --out machine");
@@ -50,7 +50,7 @@ TEST_CASE("bench, calibrate, run: the forecast stands on what was measured") {
 TEST_CASE("validate --scenarios: one row per scenario, memory exact, files that can be read again") {
   const Place place;
   std::filesystem::create_directory(place / "loop");
-  place.file("loop/a.json", kTiny);
+  place.file("loop/a.json", kTinyOnTwo);
   place.file("loop/b.json", R"({"schema": "stepcast.scenario/1", "name": "b", "base": "a.json", "policy": {"framework": "fsdp2"}})");
   const Outcome loop = place.run("validate --scenarios loop --device host --rounds 2 --seconds 0.001 --json --out out --csv rows.csv");
   REQUIRE_MESSAGE(loop.code == 0, loop.err);
@@ -80,7 +80,7 @@ TEST_CASE("What can't be done is refused; a scenario that fails leaves the other
   CHECK(empty.code == 2);
   CHECK(has(empty.err, "holds no scenario"));
   CHECK(place.run("validate --scenarios nowhere").code == 2);
-  place.file("loop/a.json", kTiny);
+  place.file("loop/a.json", kTinyOnTwo);
   CHECK(place.run("validate --scenarios loop --tier A").code == 2);
   CHECK(place.run("validate runs.csv --rounds 3").code == 2);
   CHECK(place.run("validate --scenarios loop --set /cluster/nodes=2").code == 2);

@@ -18,7 +18,7 @@ namespace {
 const std::string kStepcast = "'" STEPCAST_BINARY "' ";
 const std::string kMpirun = STEPCAST_MPIRUN[0] == '\0' ? "" : "timeout 120 '" STEPCAST_MPIRUN "' --allow-run-as-root --oversubscribe --quiet ";
 
-const char* kTiny = R"({
+const char* kTinyOnFour = R"({
   "schema": "stepcast.scenario/1", "name": "tiny",
   "model": {"style": "llama", "hidden": 32, "layers": 3, "heads": 4, "kv_heads": 2, "head_dim": 8, "ffn": 80, "vocab": 64},
   "cluster": {"node": "dgx-a100", "gpus_per_node": 4, "nodes": 1},
@@ -28,7 +28,7 @@ const char* kTiny = R"({
 })";
 
 bool can_launch(const Place& place) {
-  place.file("tiny.json", kTiny);
+  place.file("tiny.json", kTinyOnFour);
   const bool can = !kMpirun.empty() && place.shell(kMpirun + "-n 2 true").code == 0;
   if (!can) MESSAGE("skipped: no mpirun that starts two processes here");
   return can;
@@ -105,7 +105,7 @@ TEST_CASE("what is wrong is said once, with the exit code of one process") {
 TEST_CASE("a rank that fails alone ends the job with its line, and what all had done is kept") {
   const Place place;
   if (!can_launch(place)) return;
-  place.file("other.json", std::string(kTiny).replace(std::string(kTiny).find("\"steps\": 4"), 10, "\"steps\": 5"));
+  place.file("other.json", std::string(kTinyOnFour).replace(std::string(kTinyOnFour).find("\"steps\": 4"), 10, "\"steps\": 5"));
   const std::string on_second =
       "sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then exec \"$0\" train $OTHER; else exec \"$0\" train tiny.json --ranks 2; fi' " + kStepcast;
   const Outcome other = place.shell("OTHER='other.json --ranks 2' " + kMpirun + "-n 2 " + on_second);
@@ -147,7 +147,7 @@ TEST_CASE("a process that stands still ends the job within the deadline, by name
 TEST_CASE("without MPI a launcher's processes are refused with one line") {
   const Place place;
   if (!kMpirun.empty()) return;
-  place.file("tiny.json", kTiny);
+  place.file("tiny.json", kTinyOnFour);
   const Outcome first = place.shell("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 " + kStepcast + "train tiny.json --ranks 2");
   CHECK(first.code == 2);
   CHECK(one_line(first.err));

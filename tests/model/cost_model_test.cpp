@@ -66,7 +66,7 @@ TEST_CASE("Peaks by operand type; a type without matrix units is bad input") {
 TEST_CASE("Memory and allocator costs") {
   CHECK(model().device_memory().in(gibibyte) == doctest::Approx(79.2));
   CHECK(model().memory_outside_pool() < 3 * gibibyte);
-  CHECK(model().allocator().flush.in(millisecond) == doctest::Approx(700));
+  CHECK(model().allocator().flush.in(millisecond) == doctest::Approx(550));
   CHECK(model().allocator().device_malloc > model().allocator().device_free);
   CHECK(model().launch_latency().in(microsecond) == doctest::Approx(4));
 }

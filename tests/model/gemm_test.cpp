@@ -16,7 +16,7 @@ KernelShape gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
 }
 
 /// Round figures: 100 FLOP/ns at efficiency 1, 1 byte/ns, no fixed time, 100 processors.
-GemmRates round_rates() {
+GemmRates round_gemm_rates() {
   return {.peak = FlopsPerSecond(100e9), .bandwidth = BytesPerSecond(1e15), .misaligned_ratio = 1.1, .even_ratio = 1.6, .odd_ratio = 3.5, .processors = 100};
 }
 
@@ -42,15 +42,15 @@ TEST_CASE("Quantisation: a ragged edge is computed in full") {
 
 TEST_CASE("Time: compute bound by hand") {
   // 2 x 1280 x 2560 x 4096 = 26,843,545,600 FLOPs at 100 GFLOP/s
-  CHECK(gemm_time(gemm(1280, 2560, 4096), round_rates()).si() == doctest::Approx(0.268435456));
-  GemmRates fixed = round_rates();
+  CHECK(gemm_time(gemm(1280, 2560, 4096), round_gemm_rates()).si() == doctest::Approx(0.268435456));
+  GemmRates fixed = round_gemm_rates();
   fixed.fixed_time = 1 * second;
   CHECK(gemm_time(gemm(1280, 2560, 4096), fixed).si() == doctest::Approx(1.268435456));
 }
 
 TEST_CASE("Time: a batched product counts its tiles together and has its own DRAM efficiency") {
-  CHECK(gemm_time(gemm(1280, 256, 4096, 10), round_rates()).si() == doctest::Approx(0.268435456));
-  GemmRates slow_memory = round_rates();
+  CHECK(gemm_time(gemm(1280, 256, 4096, 10), round_gemm_rates()).si() == doctest::Approx(0.268435456));
+  GemmRates slow_memory = round_gemm_rates();
   slow_memory.bandwidth = BytesPerSecond(1e6);
   slow_memory.batched_dram_efficiency = 0.25;
   CHECK(gemm_time(gemm(100, 112, 16, 8), slow_memory).si() == doctest::Approx(8 * 2.0 * (1600 + 1792 + 11200) / 0.25e6));
@@ -58,7 +58,7 @@ TEST_CASE("Time: a batched product counts its tiles together and has its own DRA
 }
 
 TEST_CASE("Time: odd and misaligned sizes are slower") {
-  GemmRates smooth = round_rates();
+  GemmRates smooth = round_gemm_rates();
   smooth.wave_weight = 0;
   const Seconds aligned = gemm_time(gemm(1280, 2560, 4096), smooth);
   const double per_k = aligned.si() / 4096;
@@ -71,18 +71,18 @@ TEST_CASE("Time: odd and misaligned sizes are slower") {
 }
 
 TEST_CASE("Time: a thin product is bound by its operands' bytes") {
-  GemmRates slow_memory = round_rates();
+  GemmRates slow_memory = round_gemm_rates();
   slow_memory.bandwidth = BytesPerSecond(1e6);
   slow_memory.dram_efficiency = 0.5;
   CHECK(gemm_time(gemm(1280, 2560, 64), slow_memory).si() == doctest::Approx(2.0 * (1280 * 64 + 64 * 2560 + 1280 * 2560) / 0.5e6));
 }
 
 TEST_CASE("Depth: short products spend a larger part of each tile filling and draining") {
-  GemmRates rates = round_rates();
+  GemmRates rates = round_gemm_rates();
   rates.half_depth = 128;
   // k = 128: half the efficiency; k = 384: three quarters
-  CHECK(gemm_time(gemm(1280, 2560, 128), rates).si() == doctest::Approx(2 * gemm_time(gemm(1280, 2560, 128), round_rates()).si()));
-  CHECK(gemm_time(gemm(1280, 2560, 384), rates).si() == doctest::Approx(4.0 / 3 * gemm_time(gemm(1280, 2560, 384), round_rates()).si()));
+  CHECK(gemm_time(gemm(1280, 2560, 128), rates).si() == doctest::Approx(2 * gemm_time(gemm(1280, 2560, 128), round_gemm_rates()).si()));
+  CHECK(gemm_time(gemm(1280, 2560, 384), rates).si() == doctest::Approx(4.0 / 3 * gemm_time(gemm(1280, 2560, 384), round_gemm_rates()).si()));
 }
 
 TEST_CASE("The QKV projection of a 7B block, 65,536 tokens, on an A100: about 236 TFLOP/s") {

@@ -16,7 +16,7 @@ namespace {
 
 const std::string kFiles = stepcast::test::source_dir() + "/../shared/traces/files/";
 
-bool present() {
+bool files_present() {
   if (std::filesystem::exists(kFiles)) return true;
   MESSAGE("skipped: no profiles at " << kFiles);
   return false;
@@ -46,7 +46,7 @@ std::vector<Finding> across(const std::string& job, int ranks) {
 }  // namespace
 
 TEST_CASE("the first finding of known profiles") {
-  if (!present()) return;
+  if (!files_present()) return;
   const std::vector<std::pair<std::string, std::string>> known = {{"kineto_resnet50_v100_workers0_mem", "starved_data_loader"},
                                                                   {"kineto_resnet50_v100_workers4_mem", "launch_bound"},
                                                                   {"param_resnet_2080ti_dataloader", "starved_data_loader"},
@@ -66,7 +66,7 @@ TEST_CASE("the first finding of known profiles") {
 }
 
 TEST_CASE("what is also there, and what is not") {
-  if (!present()) return;
+  if (!files_present()) return;
   CHECK(has(names(findings_of(rank_of("hta_ddp_v100_2r_rank1_mem"))), "exposed_communication"));
   CHECK(has(names(findings_of(rank_of("kineto_resnet50_workers0_autograd_api"))), "warm_up_recorded"));
   CHECK_FALSE(has(names(findings_of(rank_of("kineto_resnet50_v100_workers4_mem"))), "starved_data_loader"));
@@ -74,7 +74,7 @@ TEST_CASE("what is also there, and what is not") {
 }
 
 TEST_CASE("late ranks: the sleeper, and the two of the tensor-parallel group") {
-  if (!present()) return;
+  if (!files_present()) return;
   for (const char* job : {"torchrec_dlrm_sleep_v100_4r", "torchrec_dlrm_a2a1_v100_4r"}) {
     const auto found = across(job, 4);
     REQUIRE(!found.empty());

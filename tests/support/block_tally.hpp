@@ -9,6 +9,9 @@
 
 namespace stepcast::program::test {
 
+/// One sequence of 4096 tokens through blocks of Llama-2-7B's shape; elements of the residual stream and of the feed-forward's inner width.
+constexpr double kTokens = 4096, kHidden = 4096, kFfn = 11008, kHeads = 32, kTh = kTokens * kHidden, kTf = kTokens * kFfn;
+
 /// What one phase of one block launches.
 struct Tally {
   int launches = 0, further = 0, host_waits = 0 /* for results, not of the rate limiter */, gemms = 0, attention = 0, others = 0;

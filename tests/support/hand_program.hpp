@@ -12,6 +12,9 @@ using program::Op;
 using program::OpKind;
 using program::Stream;
 
+/// End of the last step.
+inline std::int64_t end_ns(const sim::Result& result) { return result.step_end.back().count() / 1000; }
+
 /// Builds one step op by op; prices go into `prices` as the entries are made. Times in nanoseconds.
 struct HandProgram {
   program::Program program;

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "program/program.hpp"
+#include "program/build.hpp"
 
 namespace stepcast::program::test {
 
@@ -49,5 +49,8 @@ inline Ledger ledger(const Program& p) {
   }
   return result;
 }
+
+/// Of the last of so many steps of a specification.
+inline Ledger ledger(const StepSpec& spec, int steps = 2) { return ledger(build_program(spec, steps)); }
 
 }  // namespace stepcast::program::test

@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string>
 
+#include "tests/support/text.hpp"
+
 namespace stepcast::test {
 
 struct Outcome {
@@ -55,6 +57,5 @@ class Place {
 };
 
 inline bool one_line(const std::string& text) { return !text.empty() && text.find('\n') == text.size() - 1; }
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace stepcast::test

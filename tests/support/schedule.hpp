@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "program/program.hpp"
+#include "program/build.hpp"
 
 namespace stepcast::program::test {
 
@@ -36,6 +36,12 @@ inline std::vector<std::string> words(const Program& program, Range range, std::
     if (std::find(kinds.begin(), kinds.end(), op.kind) != kinds.end()) result.push_back(word(program, op));
   }
   return result;
+}
+
+/// Collectives of one step, counted from 0, in order.
+inline std::vector<std::string> collectives(const StepSpec& spec, int step = 1) {
+  const Program program = build_program(spec, step + 1);
+  return words(program, program.steps[static_cast<std::size_t>(step)], {OpKind::collective});
 }
 
 inline long count_of(const std::vector<std::string>& list, const std::string& word) { return std::count(list.begin(), list.end(), word); }

@@ -6,6 +6,9 @@
 
 namespace stepcast::program::test {
 
+/// Elements of Llama-2-7B's weights: an embedding or head, a projection of attention, one of the feed-forward.
+constexpr std::int64_t kTable = std::int64_t{32000} * 4096, kSquare = std::int64_t{4096} * 4096, kWide = std::int64_t{11008} * 4096;
+
 inline ModelShape llama2_7b() {
   ModelShape m;
   m.hidden = 4096, m.layers = 32, m.heads = 32, m.kv_heads = 32, m.head_dim = 128, m.ffn = 11008, m.vocab = 32000;

@@ -15,8 +15,8 @@
 namespace stepcast::program {
 namespace {
 
-constexpr double kTokens = 4096, kHidden = 4096, kFfn = 11008, kHeads = 32, kRank = 8;
-constexpr double kTh = kTokens * kHidden, kTf = kTokens * kFfn;
+using test::kFfn, test::kHeads, test::kHidden, test::kTf, test::kTh, test::kTokens;
+constexpr double kRank = 8;
 
 using test::BlockTally, test::saved_per_token, test::tally, test::two_blocks;
 

@@ -11,10 +11,8 @@
 namespace stepcast::program {
 namespace {
 
-constexpr double kTokens = 4096, kHidden = 4096, kFfn = 11008, kHeads = 32;
-constexpr double kTh = kTokens * kHidden, kTf = kTokens * kFfn;
-
 using test::BlockTally, test::saved_per_token, test::tally, test::two_blocks;
+using test::kFfn, test::kHeads, test::kHidden, test::kTf, test::kTh, test::kTokens;
 
 TEST_CASE("Llama, eager: 38 kernels forward, 75 backward") {
   const BlockTally t = tally(two_blocks(test::llama2_7b()));

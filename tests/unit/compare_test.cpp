@@ -1,5 +1,6 @@
 // Comparisons of reports: the parts add up to the whole, other batch sizes are scaled, and anything may be missing from a file.
 #include "cli/report/compare.hpp"
+#include "support/text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -21,7 +22,7 @@ Json report(double step, double all_gather, double tokens) {
           {"resolved_scenario", {{"name", "x"}, {"policy", {{"forward_prefetch", false}}}}}};
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 }  // namespace
 

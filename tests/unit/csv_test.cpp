@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "hw_models/input_error.hpp"
+#include "support/text.hpp"
 
 using namespace stepcast;
 using calibration::CsvTable, calibration::csv_cell, calibration::parse_csv;
@@ -17,7 +18,7 @@ std::string refusal(const std::string& text) {
   return "accepted";
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 }  // namespace
 

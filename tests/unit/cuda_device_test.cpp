@@ -12,6 +12,7 @@
 #include "real_backend/cuda/handles.hpp"
 #include "real_backend/cuda/segments.hpp"
 #include "tests/fakes/machine.hpp"
+#include "tests/support/text.hpp"
 #include "tests/support/tiny_models.hpp"
 
 namespace stepcast::real {
@@ -26,9 +27,7 @@ StepSpec on_two() {
   return spec;
 }
 
-bool any_has(const std::vector<std::string>& lines, const std::string& part) {
-  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; });
-}
+using stepcast::test::any_has;
 
 TEST_CASE("segments follow the policy: one allocation of the device each, given back first, then taken") {
   const fakes::Machine machine(1, 32 << 20);

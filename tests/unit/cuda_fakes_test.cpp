@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/text.hpp"
 #include "tests/fakes/machine.hpp"
 
 namespace stepcast::fakes {
@@ -57,7 +58,7 @@ std::string fault_of(const std::function<void(const Place&)>& plant) {
   return faults.empty() ? "" : faults.front();
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 TEST_CASE("fakes: what another stream writes must have been waited for, by an event or by the host") {
   // Which of the two comes first is open; that nobody waited is not.

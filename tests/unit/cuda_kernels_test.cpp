@@ -20,7 +20,6 @@ using program::Activation;
 using program::Attributes;
 using program::Call;
 using program::Function;
-using program::Part;
 using Bytes = std::vector<std::byte>;
 
 /// What a part holds: numbers of the case's type, of the type of its sums, fp64 numbers, or ids below `below`.

@@ -13,6 +13,7 @@
 #include "real_backend/launch/tcp_peers.hpp"
 #include "tests/fakes/machine.hpp"
 #include "tests/support/free_port.hpp"
+#include "tests/support/text.hpp"
 #include "tests/support/tiny_models.hpp"
 
 namespace stepcast::real {
@@ -41,9 +42,7 @@ JobResult on_processes(std::int32_t size, const std::function<JobResult(Peers&, 
   return processes[0].get();
 }
 
-bool any_has(const std::vector<std::string>& lines, const std::string& part) {
-  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; });
-}
+using stepcast::test::any_has;
 
 TEST_CASE("a process for each of four GPUs gives the host driver's losses, norms and parameters") {
   for (const auto framework : {program::Framework::fsdp1, program::Framework::fsdp2, program::Framework::ddp}) {

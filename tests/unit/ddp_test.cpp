@@ -11,7 +11,7 @@
 namespace stepcast::program {
 namespace {
 
-using test::of;
+using test::ledger, test::of;
 using Words = std::vector<std::string>;
 
 StepSpec ddp(std::int64_t layers = 4, const ModelShape& model = test::llama2_7b()) {
@@ -21,8 +21,6 @@ StepSpec ddp(std::int64_t layers = 4, const ModelShape& model = test::llama2_7b(
   spec.precision.reduce = hw::Dtype::fp32;
   return spec;
 }
-
-test::Ledger ledger(const StepSpec& spec) { return test::ledger(build_program(spec, 2)); }
 
 /// Bytes of the all-reduces of a step, in order: of the second one unless told otherwise, whose buckets are rebuilt.
 std::vector<std::int64_t> all_reduces(const StepSpec& spec, std::size_t step = 1) {

@@ -5,6 +5,7 @@
 
 #include "cli/diagnose/inferred.hpp"
 #include "cli/page/diagnose_page.hpp"
+#include "support/page.hpp"
 #include "support/profile_json.hpp"
 
 using namespace stepcast;
@@ -35,10 +36,7 @@ Json page_of(const ProfileJson& profile) {
   return to_json(page.page(trace::profile::findings_of(rank)));
 }
 
-const Json* find(const Json& page, const std::string& kind) {
-  const auto found = std::find_if(page["sections"].begin(), page["sections"].end(), [&](const Json& section) { return section["kind"] == kind; });
-  return found == page["sections"].end() ? nullptr : &*found;
-}
+using stepcast::test::section_of;
 
 const Json* lane(const Json& timeline, const std::string& name) {
   const auto found = std::find_if(timeline["lanes"].begin(), timeline["lanes"].end(), [&](const Json& one) { return one["name"] == name; });
@@ -57,7 +55,7 @@ double busy(const Json& timeline, const Json& lane, const std::string& kind) {
 
 TEST_CASE("the timeline of a step has its kernels, its communication, its gap with the cause, and what the host did") {
   const Json page = page_of(starved());
-  const Json* timeline = find(page, "timeline");
+  const Json* timeline = section_of(page, "timeline");
   REQUIRE(timeline);
   CHECK((*timeline)["length_ns"] == 2'000'000);
   REQUIRE(lane(*timeline, "stream 7"));
@@ -78,22 +76,22 @@ TEST_CASE("the timeline of a step has its kernels, its communication, its gap wi
 TEST_CASE("a device's parts add up to its window; the findings are those of the report") {
   const Json page = page_of(starved());
   double sum = 0;
-  for (const Json& part : (*find(page, "parts"))["rows"][0]["parts"]) sum += part.get<double>();
+  for (const Json& part : (*section_of(page, "parts"))["rows"][0]["parts"]) sum += part.get<double>();
   CHECK(sum == doctest::Approx(1290e-6));
-  CHECK((*find(page, "findings"))["findings"][0]["finding"] == "starved_data_loader");
-  REQUIRE(find(page, "bars"));
-  CHECK((*find(page, "bars"))["bars"][0]["name"] == "host_dataloader");
-  CHECK((*find(page, "bars"))["bars"][0]["value"] == doctest::Approx(1000e-6));
+  CHECK((*section_of(page, "findings"))["findings"][0]["finding"] == "starved_data_loader");
+  REQUIRE(section_of(page, "bars"));
+  CHECK((*section_of(page, "bars"))["bars"][0]["name"] == "host_dataloader");
+  CHECK((*section_of(page, "bars"))["bars"][0]["value"] == doctest::Approx(1000e-6));
 }
 
 TEST_CASE("profiles without steps, without gaps, without a device") {
   const Json plain = page_of(ProfileJson().call("cudaLaunchKernel", 0, 1, 1).kernel("gemm", 10, 1000, 7, 1));
-  REQUIRE(find(plain, "timeline"));
-  CHECK((*find(plain, "timeline"))["length_ns"] == 1'000'000);
-  CHECK(find(plain, "bars") == nullptr);
+  REQUIRE(section_of(plain, "timeline"));
+  CHECK((*section_of(plain, "timeline"))["length_ns"] == 1'000'000);
+  CHECK(section_of(plain, "bars") == nullptr);
   const Json none = page_of(ProfileJson().op("aten::mm", 0, 1));
   CHECK(none["sections"].size() == 1);
-  CHECK(find(none, "findings") != nullptr);
+  CHECK(section_of(none, "findings") != nullptr);
 }
 
 TEST_CASE("only the first devices have a timeline, and the page says so") {
@@ -102,7 +100,7 @@ TEST_CASE("only the first devices have a timeline, and the page says so") {
   for (int i = 0; i < 6; ++i) page.add(rank);
   const Json json = to_json(page.page({}));
   CHECK(std::count_if(json["sections"].begin(), json["sections"].end(), [](const Json& section) { return section["kind"] == "timeline"; }) == 4);
-  CHECK((*find(json, "parts"))["rows"].size() == 6);
+  CHECK((*section_of(json, "parts"))["rows"].size() == 6);
   CHECK(json["notices"].size() == 1);
 }
 

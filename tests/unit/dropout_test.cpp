@@ -13,7 +13,8 @@ namespace {
 
 using test::BlockTally, test::tally, test::two_blocks;
 
-constexpr double kTokens = 4096, kHeads = 32, kTh = kTokens * 4096, kScores = kTokens * kHeads * 4096;
+using test::kHeads, test::kTh, test::kTokens;
+constexpr double kScores = kTokens * kHeads * 4096;
 
 /// A GPT block with unfused attention; sequences of 4096.
 StepSpec gpt_block() {

@@ -15,7 +15,8 @@
 namespace stepcast::program {
 namespace {
 
-constexpr double kTokens = 4096, kHidden = 4096, kKv = 1024, kFfn = 14336, kExperts = 8, kActive = 2, kHeads = 32;
+using test::kHeads, test::kHidden, test::kTokens;
+constexpr double kKv = 1024, kExpertFfn = 14336, kExperts = 8, kActive = 2;
 
 TEST_CASE("Mixtral 8x7B: 46.7e9 parameters, 12.9e9 of them active") {
   const ModelShape m = test::mixtral_8x7b();
@@ -48,7 +49,7 @@ TEST_CASE("a Mixtral block: 142 kernels forward, 304 backward") {
   // 5 of the feed-forward, gather of weights, product, addition.
   CHECK(t.forward.kernels() == 35 + 10 + 1 + 8 * 12);
   CHECK(t.forward.gemms == 4 + 1 + 8 * 3);
-  CHECK(t.forward.gemm_flops == 2 * kTokens * (2 * kHidden * kHidden + 2 * kHidden * kKv + kHidden * kExperts + kActive * 3 * kHidden * kFfn));
+  CHECK(t.forward.gemm_flops == 2 * kTokens * (2 * kHidden * kHidden + 2 * kHidden * kKv + kHidden * kExperts + kActive * 3 * kHidden * kExpertFfn));
   // Llama-3's 77 without 10; per expert: gather, 2 products, sum, zeros and scatter (5) of the weights, 10 of the feed-forward, zeros and scatter (5) of the tokens;
   // 7 additions of weight gradients, 8 of input gradients; router: 14.
   CHECK(t.backward.kernels() == 67 + 8 * 26 + 7 + 8 + 14);
@@ -87,7 +88,7 @@ TEST_CASE("the host waits for each expert's number of tokens, again when the blo
 TEST_CASE("saved activations of a Mixtral block") {
   StepSpec spec = test::two_blocks(test::mixtral_8x7b());
   // Llama's without 8 f; per routed token: input and output 4 h, 8 f, its weight 2 and coordinates 16; probabilities 4 E, choices 12 k, their sum 4.
-  const double routed = 4 * kHidden + 8 * kFfn + 18;
+  const double routed = 4 * kHidden + 8 * kExpertFfn + 18;
   CHECK(test::saved_per_token(spec, 1) == 24 * kHidden + 4 * kHeads + 8 + kActive * routed + 4 * kExperts + 12 * kActive + 4);
   spec.recompute.mode = RecomputeMode::full;
   CHECK(test::saved_per_token(spec, 1) == 2 * kHidden);

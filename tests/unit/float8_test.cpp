@@ -17,8 +17,8 @@
 namespace stepcast::program {
 namespace {
 
-constexpr double kTokens = 4096, kHidden = 4096, kFfn = 11008;
-constexpr double kTh = kTokens * kHidden, kTf = kTokens * kFfn, kWeights = 4 * kHidden * kHidden + 3 * kHidden * kFfn;
+using test::kFfn, test::kHidden, test::kTf, test::kTh, test::kTokens;
+constexpr double kWeights = 4 * kHidden * kHidden + 3 * kHidden * kFfn;
 
 using test::BlockTally, test::saved_per_token, test::tally, test::two_blocks;
 

@@ -14,7 +14,7 @@ namespace {
 
 using test::saved_per_token, test::tally;
 
-constexpr double kHidden = 4096, kFfn = 11008, kHeads = 32;
+using test::kFfn, test::kHeads, test::kHidden;
 
 /// Four blocks, of which the first `blocks` are frozen.
 StepSpec llama(Framework framework, std::int64_t blocks, bool embedding) {
@@ -32,7 +32,7 @@ struct Collectives {
   int gathers = 0, reductions = 0;
 };
 
-Collectives collectives(const StepSpec& spec) {
+Collectives count_collectives(const StepSpec& spec) {
   const Program p = build_program(spec, 2);
   Collectives result;
   for (const Op& op : p.slice(p.steps[1])) {
@@ -65,14 +65,14 @@ TEST_CASE("behind a frozen embedding they have no backward at all and save nothi
 
 TEST_CASE("no gradient passes, no gather: FSDP1 leaves the frozen blocks alone; FSDP2 prefetches one of them in vain") {
   // root and 4 blocks forward; FSDP1: 2 blocks again for the backward, whose reductions and the root's remain
-  const Collectives one = collectives(llama(Framework::fsdp1, 2, true));
+  const Collectives one = count_collectives(llama(Framework::fsdp1, 2, true));
   CHECK(one.gathers == 1 + 4 + 2);
   CHECK(one.reductions == 2 + 1);
-  const Collectives two = collectives(llama(Framework::fsdp2, 2, true));
+  const Collectives two = count_collectives(llama(Framework::fsdp2, 2, true));
   CHECK(two.gathers == 1 + 4 + 3);
   CHECK(two.reductions == 2 + 1);
   // with input gradients all are gathered again, and two reduced
-  const Collectives all = collectives(llama(Framework::fsdp1, 2, false));
+  const Collectives all = count_collectives(llama(Framework::fsdp1, 2, false));
   CHECK(all.gathers == 1 + 4 + 4);
   CHECK(all.reductions == 2 + 1);
 }

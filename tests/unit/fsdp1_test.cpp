@@ -14,10 +14,7 @@ using Words = std::vector<std::string>;
 using test::count_of;
 using test::count_prefix;
 
-Words collectives(const StepSpec& spec, int step = 1) {
-  const Program p = build_program(spec, step + 1);
-  return test::words(p, p.steps[static_cast<std::size_t>(step)], {OpKind::collective});
-}
+using test::collectives;
 
 TEST_CASE("BACKWARD_PRE: AG(i-1) is issued before RS(i)") {
   CHECK(collectives(test::fixed_step(3)) == Words{"AG root", "AG b0", "AG b1", "AG b2",  // forward; the last block is freed after it too

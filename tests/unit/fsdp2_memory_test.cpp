@@ -10,7 +10,7 @@
 namespace stepcast::program {
 namespace {
 
-using test::of;
+using test::ledger, test::of;
 
 StepSpec spec_of(std::int64_t layers = 4) {
   StepSpec spec = test::reference_step();
@@ -18,8 +18,6 @@ StepSpec spec_of(std::int64_t layers = 4) {
   spec.policy.framework = Framework::fsdp2;
   return spec;
 }
-
-test::Ledger ledger(const StepSpec& spec) { return test::ledger(build_program(spec, 2)); }
 
 constexpr std::int64_t kBlock = 202'383'360, kRoot = 262'148'096;
 constexpr std::int64_t B = 2 * kBlock, R = 2 * kRoot, b = B / 32;

@@ -25,10 +25,7 @@ StepSpec fsdp2(std::int64_t layers, std::int64_t reshard = kReshardAfterForward)
   return spec;
 }
 
-Words collectives(const StepSpec& spec, int step = 1) {
-  const Program p = build_program(spec, step + 1);
-  return test::words(p, p.steps[static_cast<std::size_t>(step)], {OpKind::collective});
-}
+using test::collectives;
 
 Words calls(const StepSpec& spec) {
   const Program p = build_program(spec, 1);

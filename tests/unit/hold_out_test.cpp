@@ -15,13 +15,13 @@ using namespace stepcast;
 
 namespace {
 
-constexpr const char* kHeader =
+constexpr const char* kHeldOutHeader =
     "id,source,model,d_model,n_layers,n_heads,ffn_dim,ffn_kind,vocab,seq_len,gpu,n_gpus,sharding,framework,micro_batch,grad_accum,precision,act_ckpt,attention,"
     "tokens_per_s_per_gpu\n";
 
 /// Rows of two sources, bound by products; the speeds are those of `speeds`, row by row, or any.
 calibration::RunTable table(const std::vector<double>& speeds = {}) {
-  std::string text = kHeader;
+  std::string text = kHeldOutHeader;
   for (std::size_t i = 0; i < 8; ++i) {
     text += fmt::format("r{},{},m,2048,4,16,8192,gelu,32000,2048,a100-80gb,8,FULL_SHARD,fsdp1,{},1,bf16,none,flash v2,{}\n", i, i < 5 ? "north" : "south",
                         4 + i, speeds.empty() ? 50000 : speeds[i]);

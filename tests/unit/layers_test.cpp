@@ -38,7 +38,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-std::string refusal(const std::string& path, const std::vector<std::string>& sets = {}) {
+std::string refusal_of_file(const std::string& path, const std::vector<std::string>& sets = {}) {
   try {
     read_scenario(path, sets);
   } catch (const InputError& error) { return error.what(); }
@@ -76,7 +76,7 @@ TEST_CASE("--set comes last and in order") {
   const Folder folder;
   const std::string path = folder.write("s.json", kRoot);
   const std::vector<std::string> sets = {"/batch/micro_batch=3", "/batch/micro_batch=5", "/name=x=y", "/why=\"quoted\"", "/model/name=[7]"};
-  CHECK(refusal(path, sets) == "--set: /model/name: expected a text, found an array");
+  CHECK(refusal_of_file(path, sets) == "--set: /model/name: expected a text, found an array");
   const Scenario scenario = read_scenario(path, std::vector<std::string>(sets.begin(), sets.end() - 1));
   CHECK(scenario.batch.micro_batch == 5);
   CHECK(scenario.name == "x=y");
@@ -105,30 +105,30 @@ TEST_CASE("errors name the file that the value came from") {
   const std::string root =
       folder.write("root.json", R"({"model": {"preset": "llama-2-7b", "layrs": 3}, "cluster": {"node": "dgx-a100", "nodes": 4}, "batch": {"seq_len": 4096}})");
   const std::string leaf = folder.write("leaf.json", R"({"base": "root.json", "batch": {"micro_batch": 0}})");
-  CHECK(refusal(leaf) == (std::filesystem::path(folder.path()) / "root.json").string() + ": /model/layrs: unknown key; did you mean \"layers\"?");
+  CHECK(refusal_of_file(leaf) == (std::filesystem::path(folder.path()) / "root.json").string() + ": /model/layrs: unknown key; did you mean \"layers\"?");
   folder.write("root.json", kRoot);
-  CHECK(refusal(leaf).find(leaf + ": /batch/micro_batch: 0 is out of range") == 0);
-  CHECK(refusal(leaf, {"/batch/micro_batch=-1"}).find("--set: /batch/micro_batch: -1 is out of range") == 0);
+  CHECK(refusal_of_file(leaf).find(leaf + ": /batch/micro_batch: 0 is out of range") == 0);
+  CHECK(refusal_of_file(leaf, {"/batch/micro_batch=-1"}).find("--set: /batch/micro_batch: -1 is out of range") == 0);
 }
 
 TEST_CASE("chains that cannot be followed") {
   const Folder folder;
   const std::string a = folder.write("a.json", R"({"base": "b.json"})");
   folder.write("b.json", R"({"base": "a.json"})");
-  CHECK(refusal(a).find("the chain of base files is a circle") != std::string::npos);
+  CHECK(refusal_of_file(a).find("the chain of base files is a circle") != std::string::npos);
   const std::string self = folder.write("self.json", R"({"base": "./self.json"})");
-  CHECK(refusal(self).find("the chain of base files is a circle") != std::string::npos);
+  CHECK(refusal_of_file(self).find("the chain of base files is a circle") != std::string::npos);
   for (int i = 0; i < 20; ++i) folder.write("c" + std::to_string(i) + ".json", R"({"base": "c)" + std::to_string(i + 1) + ".json\"}");
-  CHECK(refusal(folder.path() + "/c0.json").find("longer than 16") != std::string::npos);
-  CHECK(refusal(folder.write("missing.json", R"({"base": "nowhere.json"})")).find("nowhere.json: cannot be opened") != std::string::npos);
-  CHECK(refusal(folder.write("unknown.json", R"({"base": "7b-32xa10"})")).find("/base: no scenario \"7b-32xa10\"; did you mean the built-in") !=
+  CHECK(refusal_of_file(folder.path() + "/c0.json").find("longer than 16") != std::string::npos);
+  CHECK(refusal_of_file(folder.write("missing.json", R"({"base": "nowhere.json"})")).find("nowhere.json: cannot be opened") != std::string::npos);
+  CHECK(refusal_of_file(folder.write("unknown.json", R"({"base": "7b-32xa10"})")).find("/base: no scenario \"7b-32xa10\"; did you mean the built-in") !=
         std::string::npos);
-  CHECK(refusal(folder.write("number.json", R"({"base": 3})")).find("/base: expected a text, found a number") != std::string::npos);
-  CHECK(refusal(folder.write("folder.json", R"({"base": "./"})")).find("is a directory") != std::string::npos);
-  CHECK(refusal(folder.path()).find("is a directory") != std::string::npos);
-  CHECK(refusal(folder.write("empty.json", "")).find("is empty") != std::string::npos);
-  CHECK(refusal(folder.write("huge.json", std::string(5 << 20, ' '))).find("is larger than the limit") != std::string::npos);
-  CHECK(refusal("") == "scenario: no scenario \"\"; give the path of a file, or a built-in scenario's name");
+  CHECK(refusal_of_file(folder.write("number.json", R"({"base": 3})")).find("/base: expected a text, found a number") != std::string::npos);
+  CHECK(refusal_of_file(folder.write("folder.json", R"({"base": "./"})")).find("is a directory") != std::string::npos);
+  CHECK(refusal_of_file(folder.path()).find("is a directory") != std::string::npos);
+  CHECK(refusal_of_file(folder.write("empty.json", "")).find("is empty") != std::string::npos);
+  CHECK(refusal_of_file(folder.write("huge.json", std::string(5 << 20, ' '))).find("is larger than the limit") != std::string::npos);
+  CHECK(refusal_of_file("") == "scenario: no scenario \"\"; give the path of a file, or a built-in scenario's name");
 }
 
 TEST_CASE("malformed --set") {
@@ -136,13 +136,13 @@ TEST_CASE("malformed --set") {
     CAPTURE(set);
     CHECK_THROWS_WITH_AS(read_scenario("7b-32xa100", std::vector<std::string>{set}), doctest::Contains("is not of the form /json/pointer=value"), InputError);
   }
-  CHECK(refusal("7b-32xa100", {"/=1"}).find("--set: /: unknown key") == 0);
-  CHECK(refusal("7b-32xa100", {"/base=x"}) == "--set: /base: can only be given in a file");
-  CHECK(refusal("7b-32xa100", {"/name/x=1"}) == "--set: /name: expected a text, found an object");
-  CHECK(refusal("7b-32xa100", {"/a~1b~0=1"}).find("--set: /a~1b~0: unknown key") == 0);
-  CHECK(refusal("7b-32xa100", {"/name=\xff"}) == "--set: \"/name=?\" is not UTF-8");
+  CHECK(refusal_of_file("7b-32xa100", {"/=1"}).find("--set: /: unknown key") == 0);
+  CHECK(refusal_of_file("7b-32xa100", {"/base=x"}) == "--set: /base: can only be given in a file");
+  CHECK(refusal_of_file("7b-32xa100", {"/name/x=1"}) == "--set: /name: expected a text, found an object");
+  CHECK(refusal_of_file("7b-32xa100", {"/a~1b~0=1"}).find("--set: /a~1b~0: unknown key") == 0);
+  CHECK(refusal_of_file("7b-32xa100", {"/name=\xff"}) == "--set: \"/name=?\" is not UTF-8");
   CHECK_NOTHROW(to_json_text(read_scenario_text(kRoot, "\xff\n.json")));
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += "/x";
-  CHECK(refusal("7b-32xa100", {deep + "=1"}) == "--set: the pointer has too many parts");
+  CHECK(refusal_of_file("7b-32xa100", {deep + "=1"}) == "--set: the pointer has too many parts");
 }

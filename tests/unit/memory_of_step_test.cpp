@@ -8,46 +8,13 @@
 
 #include "program/build.hpp"
 #include "program/model.hpp"
+#include "tests/support/ledger.hpp"
 #include "tests/support/specs.hpp"
 
 namespace stepcast::program {
 namespace {
 
-using Bytes = std::array<std::int64_t, kOwners>;
-
-std::int64_t& of(Bytes& bytes, Owner owner) { return bytes[static_cast<std::size_t>(owner)]; }
-
-/// Live and peak bytes by owner at the marks of the last built step.
-struct Ledger {
-  std::map<std::string, Bytes> at_end, peak;  // by "forward", "backward", "optimizer"
-  std::map<std::string, std::int64_t> peak_total;
-};
-
-Ledger ledger(const StepSpec& spec, int steps = 2) {
-  const Program p = build_program(spec, steps);
-  Ledger result;
-  Bytes live{};
-  std::string phase;
-  const auto walk = [&](Range range) {
-    for (const Op& op : p.slice(range)) {
-      const bool mark = op.kind == OpKind::mark && p.marks[op.id].kind != MarkKind::unit && p.marks[op.id].kind != MarkKind::recompute;
-      if (mark && !p.marks[op.id].begin) result.at_end[p.marks[op.id].label] = live;
-      if (mark) phase = p.marks[op.id].begin ? p.marks[op.id].label : std::string();
-      if (op.kind == OpKind::alloc) of(live, p.buffers[op.id].owner) += p.buffers[op.id].bytes;
-      if (op.kind == OpKind::free) of(live, p.buffers[op.id].owner) -= p.buffers[op.id].bytes;
-      Bytes& peak = result.peak[phase];
-      std::int64_t total = 0;
-      for (std::size_t i = 0; i < kOwners; ++i) peak[i] = std::max(peak[i], live[i]), total += live[i];
-      result.peak_total[phase] = std::max(result.peak_total[phase], total);
-    }
-  };
-  walk(p.setup);
-  for (std::size_t i = 0; i < p.steps.size(); ++i) {
-    if (i + 1 == p.steps.size()) result = {};
-    walk(p.steps[i]);
-  }
-  return result;
-}
+using test::Ledger, test::ledger, test::of;
 
 StepSpec spec_of(std::int64_t layers = 4) {
   StepSpec spec = test::reference_step();
@@ -220,7 +187,7 @@ TEST_CASE("what each strategy keeps: P / 8 and P / 32 states, all of P without s
   StepSpec spec = spec_of();
   const std::int64_t all = parameters(spec.model), blocks = 4 * parameters_per_block(spec.model), root = root_parameters(spec.model);
   const auto states = [](Ledger& l) {
-    Bytes& end = l.at_end["optimizer"];
+    auto& end = l.at_end["optimizer"];
     return of(end, Owner::parameters) + of(end, Owner::gradients) + of(end, Owner::optimizer);
   };
   const auto of_policy = [&](Sharding sharding) {

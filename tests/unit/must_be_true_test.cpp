@@ -21,7 +21,7 @@ cli::Crossing crossing(const std::function<double(double)>& mfu, double wanted) 
   return cli::first_crossing([&](double factor) { return of_mfu(mfu(factor)); }, [&](const cli::Report& r) { return r.mfu >= wanted; }, 1, 2);
 }
 
-scenarios::Scenario small(std::vector<std::string> sets = {}) {
+scenarios::Scenario short_run(std::vector<std::string> sets = {}) {
   sets.insert(sets.begin(), {"/run/steps=3", "/model/layers=4", "/batch/seq_len=1024", "/batch/micro_batch=1"});
   return scenarios::read_scenario("7b-32xa100", sets);
 }
@@ -64,7 +64,7 @@ TEST_CASE("crossings of functions that are known") {
 }
 
 TEST_CASE("the bandwidth that hides the gathers does, and a little less does not") {
-  const scenarios::Scenario scenario = small({"/batch/seq_len=256"});
+  const scenarios::Scenario scenario = short_run({"/batch/seq_len=256"});
   cli::QuestionSettings settings;
   settings.exposed_below = 0.1;
   const cli::Answers answers = answered(scenario, settings);
@@ -91,14 +91,14 @@ TEST_CASE("one node has no network to speed up; without NVLink PCIe is the lever
     for (const cli::Lever& lever : cli::links(scenario)) all += lever.name + ";";
     return all;
   };
-  CHECK(names(small()) == "bandwidth between nodes;bandwidth of NVLink;");
-  CHECK(names(small({"/cluster/nodes=1"})) == "bandwidth of NVLink;");
-  CHECK(names(small({"/cluster/nodes=1", "/cluster/nvlink=none"})) == "bandwidth of PCIe;");
-  CHECK(names(small({"/cluster/nodes=1", "/cluster/gpus_per_node=1"})).empty());
+  CHECK(names(short_run()) == "bandwidth between nodes;bandwidth of NVLink;");
+  CHECK(names(short_run({"/cluster/nodes=1"})) == "bandwidth of NVLink;");
+  CHECK(names(short_run({"/cluster/nodes=1", "/cluster/nvlink=none"})) == "bandwidth of PCIe;");
+  CHECK(names(short_run({"/cluster/nodes=1", "/cluster/gpus_per_node=1"})).empty());
 }
 
 TEST_CASE("the largest micro-batch is that of trying them all, and what one more needs is enough") {
-  const scenarios::Scenario scenario = small({"/allocator/device_memory=16 GiB"});
+  const scenarios::Scenario scenario = short_run({"/allocator/device_memory=16 GiB"});
   const cli::BatchAnswer largest = answered(scenario).largest;
   std::int64_t by_hand = 0;
   while (fits(scenario, by_hand + 1)) ++by_hand;
@@ -110,7 +110,7 @@ TEST_CASE("the largest micro-batch is that of trying them all, and what one more
 }
 
 TEST_CASE("where nothing runs only what fits is answered") {
-  const cli::Answers answers = answered(small({"/allocator/device_memory=4 GiB"}), {0.01, 0.9, 2});
+  const cli::Answers answers = answered(short_run({"/allocator/device_memory=4 GiB"}), {0.01, 0.9, 2});
   CHECK_FALSE(answers.ran);
   CHECK(answers.hidden.empty());
   CHECK(answers.largest.micro_batch == 0);
@@ -120,7 +120,7 @@ TEST_CASE("where nothing runs only what fits is answered") {
 }
 
 TEST_CASE("an MFU: the change that is named reaches it") {
-  const scenarios::Scenario scenario = small({"/batch/seq_len=512"});
+  const scenarios::Scenario scenario = short_run({"/batch/seq_len=512"});
   const cli::Report now = cli::predict(scenario).report;
   const cli::Answers answers = answered(scenario, {0.01, now.mfu + 0.03, 2});
   REQUIRE(answers.target_batch);
@@ -144,7 +144,7 @@ TEST_CASE("an MFU: the change that is named reaches it") {
 }
 
 TEST_CASE("more memory than there is, for a micro-batch that would reach it") {
-  const scenarios::Scenario scenario = small({"/batch/seq_len=512", "/allocator/device_memory=13 GiB"});
+  const scenarios::Scenario scenario = short_run({"/batch/seq_len=512", "/allocator/device_memory=13 GiB"});
   const cli::Report now = cli::predict(scenario).report;
   REQUIRE(now.outcome == "ok");
   cli::QuestionSettings settings{0.01, 0, 2};
@@ -159,7 +159,7 @@ TEST_CASE("more memory than there is, for a micro-batch that would reach it") {
 }
 
 TEST_CASE("fixed costs don't depend on hardware") {
-  scenarios::Scenario fixed = small();
+  scenarios::Scenario fixed = short_run();
   fixed.fixed_costs.emplace();
   CHECK_THROWS_AS(cli::must_be_true(fixed, {}, {}), InputError);
 }

@@ -6,6 +6,7 @@
 #include "cli/out_of_memory.hpp"
 #include "cli/report/out_of_memory.hpp"
 #include "support/forecast.hpp"
+#include "support/text.hpp"
 
 using namespace stepcast;
 using cli::OutOfMemoryRow, cli::Remedy;
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20, kGiB = 1024 * kMiB;
 
-OutOfMemoryRow sample() {
+OutOfMemoryRow refused_request() {
   OutOfMemoryRow o;
   o.buffer = "logits";
   o.requested_bytes = 511 * kMiB;
@@ -29,7 +30,7 @@ OutOfMemoryRow sample() {
   return o;
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 const Remedy* find(const std::vector<Remedy>& remedies, const std::string& set) {
   for (const Remedy& r : remedies) {
@@ -38,17 +39,17 @@ const Remedy* find(const std::vector<Remedy>& remedies, const std::string& set) 
   return nullptr;
 }
 
-std::vector<Remedy> remedies(const std::vector<std::string>& sets) { return cli::remedies(scenarios::read_scenario("7b-32xa100", sets)); }
+std::vector<Remedy> remedies_of(const std::vector<std::string>& sets) { return cli::remedies(scenarios::read_scenario("7b-32xa100", sets)); }
 
 }  // namespace
 
 TEST_CASE("PyTorch's message: the segment, the device's rest after pool and context, reserved less allocated") {
   // 80 GiB - 77.75 - 2 = 0.25 GiB free; 79.75 in use; 77.75 - 70 = 7.75 unallocated.
-  CHECK(cli::pytorch_message(sample()) ==
+  CHECK(cli::pytorch_message(refused_request()) ==
         "CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 80.00 GiB of which 256.00 MiB is free. Including non-PyTorch memory, "
         "this "
         "process has 79.75 GiB memory in use. Of the allocated memory 70.00 GiB is allocated by PyTorch, and 7.75 GiB is reserved by PyTorch but unallocated.");
-  OutOfMemoryRow o = sample();
+  OutOfMemoryRow o = refused_request();
   o.fraction = true;
   o.segment_bytes = 1024;
   CHECK(has(cli::pytorch_message(o), "Tried to allocate 1024 bytes. "));
@@ -56,7 +57,7 @@ TEST_CASE("PyTorch's message: the segment, the device's rest after pool and cont
 }
 
 TEST_CASE("text and JSON name who held the memory, and what would fit") {
-  OutOfMemoryRow o = sample();
+  OutOfMemoryRow o = refused_request();
   o.remedies = {{{"/kernels/loss=fused"}, "fused loss", "out_of_memory"},
                 {{"/recompute/mode=full"}, "recompute all blocks", "ok", 2.5, 1000, 60 * kGiB, 18 * kGiB, 1}};
   const std::string text = cli::out_of_memory_text(o);
@@ -91,7 +92,7 @@ TEST_CASE("at the failing request the owners add up to what is allocated, and th
 
 TEST_CASE("changes are sought with all ranks alike, whatever makes them differ") {
   const auto recompute = [](const std::vector<std::string>& sets) {
-    const std::vector<Remedy> found = remedies(sets);
+    const std::vector<Remedy> found = remedies_of(sets);
     const Remedy* remedy = find(found, "/recompute/mode=full");
     REQUIRE(remedy);
     CHECK(remedy->outcome == "ok");
@@ -103,7 +104,7 @@ TEST_CASE("changes are sought with all ranks alike, whatever makes them differ")
 }
 
 TEST_CASE("changes that fit are those that fit when they are run") {
-  const std::vector<Remedy> found = remedies({"/batch/micro_batch=8", "/kernels/loss=fused"});
+  const std::vector<Remedy> found = remedies_of({"/batch/micro_batch=8", "/kernels/loss=fused"});
   const Remedy* recompute = find(found, "/recompute/mode=full");
   REQUIRE(recompute);
   CHECK(recompute->outcome == "ok");
@@ -120,13 +121,13 @@ TEST_CASE("changes that fit are those that fit when they are run") {
 }
 
 TEST_CASE("an odd micro-batch is divided by its factors") {
-  const std::vector<Remedy> found = remedies({"/batch/micro_batch=9"});
+  const std::vector<Remedy> found = remedies_of({"/batch/micro_batch=9"});
   REQUIRE(find(found, "/batch/micro_batch=1"));
   CHECK(find(found, "/batch/micro_batch=1")->sets.back() == "/batch/grad_accum=9");
 }
 
 TEST_CASE("where no single change fits, two together may") {
-  const std::vector<Remedy> found = remedies({"/model/preset=llama-3-70b", "/cluster/nodes=4", "/batch/micro_batch=4"});
+  const std::vector<Remedy> found = remedies_of({"/model/preset=llama-3-70b", "/cluster/nodes=4", "/batch/micro_batch=4"});
   bool pair = false;
   for (const Remedy& r : found) {
     const bool combined = r.what.find(" and ") != std::string::npos;

@@ -9,6 +9,7 @@
 #include "cli/page/timeline.hpp"
 #include "hw_models/embedded.hpp"
 #include "support/forecast.hpp"
+#include "support/page.hpp"
 
 using namespace stepcast;
 using Json = nlohmann::ordered_json;
@@ -17,10 +18,7 @@ namespace {
 
 const char* kHostile = "</script><img src=x onerror=alert(1)><!-- & \xe2\x80\xa8 \xff";
 
-const Json* find(const Json& page, const std::string& kind) {
-  const auto found = std::find_if(page["sections"].begin(), page["sections"].end(), [&](const Json& section) { return section["kind"] == kind; });
-  return found == page["sections"].end() ? nullptr : &*found;
-}
+using stepcast::test::section_of;
 
 const cli::Prediction& prediction() {
   static const cli::Prediction kPrediction = test::forecast("7b-32xa100", {"/model/layers=4", "/run/steps=3"});
@@ -61,21 +59,21 @@ TEST_CASE("a run's page has the report's figures") {
     CHECK_FALSE(section["title"].get<std::string>().empty());
     CHECK_FALSE(section["text"].get<std::string>().empty());
   }
-  const Json* waterfall = find(page, "waterfall");
+  const Json* waterfall = section_of(page, "waterfall");
   REQUIRE(waterfall);
   double sum = (*waterfall)["ideal_s"];
   for (const Json& loss : (*waterfall)["losses"]) sum += loss["seconds"].get<double>();
   CHECK(sum == doctest::Approx(report.step_time_s).epsilon(1e-9));
-  REQUIRE(find(page, "parts"));
+  REQUIRE(section_of(page, "parts"));
   double phases = 0;
-  for (const Json& row : (*find(page, "parts"))["rows"])
+  for (const Json& row : (*section_of(page, "parts"))["rows"])
     for (const Json& part : row["parts"]) phases += part.get<double>();
   CHECK(phases == doctest::Approx(report.step_time_s).epsilon(1e-9));
 }
 
 TEST_CASE("the timeline's lanes hold the time that the report counts") {
   const Json page = to_json(cli::page_of(prediction()));
-  const Json* timeline = find(page, "timeline");
+  const Json* timeline = section_of(page, "timeline");
   REQUIRE(timeline);
   const cli::Report& report = prediction().report;
   CHECK((*timeline)["length_ns"].get<double>() == doctest::Approx(report.step_time_s * 1e9).epsilon(1e-6));
@@ -146,33 +144,33 @@ TEST_CASE("what was asked beside the forecast has sections with the answers' fig
   CHECK(page["tiles"][0]["note"] == "80 %: 1.500 s to 2.500 s");
   CHECK(page["tiles"][1]["note"].get<std::string>().starts_with("80 %: 40.0 % to 60.0 %; 6P only"));
   CHECK(page["tiles"].back()["label"] == "training on 1,000,000,000 tokens");
-  const Json& interval = *find(page, "interval");
+  const Json& interval = *section_of(page, "interval");
   CHECK(interval["p90_s"] == 2.5);
   CHECK(interval["causes"][1]["cause"] == "network_efficiency");
-  CHECK((*find(page, "roofline"))["kernels"] == to_json(*extras.roofline)["kernels"]);
-  CHECK((*find(page, "roofline"))["micro_batch"] == asked.scenario.batch.micro_batch);
-  CHECK((*find(page, "scaling"))["text"].get<std::string>().find("80.0 % of the tokens/s/GPU") != std::string::npos);
+  CHECK((*section_of(page, "roofline"))["kernels"] == to_json(*extras.roofline)["kernels"]);
+  CHECK((*section_of(page, "roofline"))["micro_batch"] == asked.scenario.batch.micro_batch);
+  CHECK((*section_of(page, "scaling"))["text"].get<std::string>().find("80.0 % of the tokens/s/GPU") != std::string::npos);
   const auto titled = [&](const char* title) {
     return *std::find_if(page["sections"].begin(), page["sections"].end(), [&](const Json& section) { return section["title"] == title; });
   };
   CHECK(titled("Training on 1,000,000,000 tokens")["columns"].size() == 3);
   CHECK(titled("What must be true")["rows"][0][2] == "none; one sequence needs 1.000 GiB more than there is");
   const Json plain = to_json(cli::page_of(prediction()));
-  for (const char* kind : {"interval", "roofline", "scaling"}) CHECK(find(plain, kind) == nullptr);
+  for (const char* kind : {"interval", "roofline", "scaling"}) CHECK(section_of(plain, kind) == nullptr);
 }
 
 TEST_CASE("a run out of memory shows who held it; fixed costs have no waterfall and no constants") {
   const Json full = to_json(cli::page_of(test::forecast("7b-32xa100", {"/batch/micro_batch=16"})));
   CHECK(full["tiles"][0]["value"] == "out of memory");
-  REQUIRE(find(full, "bars"));
-  CHECK((*find(full, "bars"))["title"] == "What held the memory");
-  CHECK(find(full, "timeline") == nullptr);
+  REQUIRE(section_of(full, "bars"));
+  CHECK((*section_of(full, "bars"))["title"] == "What held the memory");
+  CHECK(section_of(full, "timeline") == nullptr);
   const char* fixed =
       R"({"model": {"layers": 2}, "cluster": {"nodes": 1, "gpus_per_node": 2}, "batch": {"micro_batch": 1, "seq_len": 8}, "fixed_costs": {"block_forward": "1 ms"}})";
   const Json costs = to_json(cli::page_of(test::forecast_text(fixed)));
-  CHECK(find(costs, "waterfall") == nullptr);
-  CHECK(find(costs, "folded_table") == nullptr);
-  CHECK(find(costs, "timeline") != nullptr);
+  CHECK(section_of(costs, "waterfall") == nullptr);
+  CHECK(section_of(costs, "folded_table") == nullptr);
+  CHECK(section_of(costs, "timeline") != nullptr);
 }
 
 TEST_CASE("stages are in order, and one that does not fit has no MFU") {
@@ -181,7 +179,7 @@ TEST_CASE("stages are in order, and one that does not fit has no MFU") {
   stages[1].outcome = "out_of_memory";
   const Json page = to_json(cli::page_of(prediction(), {}, stages));
   CHECK(page["command"] == "demo");
-  const Json* progression = find(page, "progression");
+  const Json* progression = section_of(page, "progression");
   REQUIRE(progression);
   CHECK((*progression)["stages"][0]["name"] == kHostile);
   CHECK((*progression)["stages"][0]["mfu"] == prediction().report.mfu);

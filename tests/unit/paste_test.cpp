@@ -7,6 +7,7 @@
 #include "cli/tune/settings.hpp"
 #include "scenarios/import/import.hpp"
 #include "scenarios/scenario_template.hpp"
+#include "support/text.hpp"
 
 using namespace stepcast;
 using Texts = std::vector<std::string>;
@@ -19,7 +20,7 @@ std::map<std::string, std::string> pasted(const Texts& sets) {
   return texts;
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 /// What the importer makes of a pasted text.
 scenarios::Scenario back(const std::string& name, const std::string& text) {

@@ -5,17 +5,16 @@
 
 #include "support/microseconds_by.hpp"
 #include "support/profile_json.hpp"
+#include "support/profile_time.hpp"
 #include "trace/profile/critical_path.hpp"
 #include "trace/profile/metrics.hpp"
 
-using stepcast::test::ProfileJson;
+using stepcast::test::ProfileJson, stepcast::test::us;
 using namespace stepcast::trace::profile;
 
 namespace {
 
 using Kinds = stepcast::test::MicrosecondsBy;
-
-constexpr Time us(std::int64_t value) { return std::chrono::microseconds(value); }
 
 std::vector<CriticalPath> paths_in(const ProfileJson& json) {
   const Profile p = json.read();

@@ -5,17 +5,16 @@
 
 #include "support/microseconds_by.hpp"
 #include "support/profile_json.hpp"
+#include "support/profile_time.hpp"
 #include "trace/profile/findings.hpp"
 #include "trace/profile/finer_causes.hpp"
 
-using stepcast::test::ProfileJson;
+using stepcast::test::ProfileJson, stepcast::test::us;
 using namespace stepcast::trace::profile;
 
 namespace {
 
 using Parts = stepcast::test::MicrosecondsBy;
-
-constexpr Time us(std::int64_t value) { return std::chrono::microseconds(value); }
 
 FinerCauses causes_in(const Profile& p) {
   const auto gaps = find_gaps(p, 0);
@@ -39,7 +38,7 @@ Parts parts_of(const FinerCauses& causes) {
 Parts parts_in(const ProfileJson& json) { return parts_of(causes_in(json.read())); }
 
 /// Kernels on [0, 1000) and [9000, 10000); the second was launched by a call on [launch, launch + 10).
-ProfileJson two_kernels(double launch) {
+ProfileJson distant_kernels(double launch) {
   return ProfileJson().call("cudaLaunchKernel", -20, 10, 1).call("cudaLaunchKernel", launch, 10, 2).kernel("a", 0, 1000, 7, 1).kernel("b", 9000, 1000, 7, 2);
 }
 
@@ -49,7 +48,7 @@ constexpr const char* kScatter = "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL";
 }  // namespace
 
 TEST_CASE("a late host: each moment counts as what the host was at") {
-  const Parts parts = parts_in(two_kernels(8990)
+  const Parts parts = parts_in(distant_kernels(8990)
                                    .op("aten::mm", 1000, 1000)
                                    .call("cudaMalloc", 2500, 500, 3)
                                    .call("cudaStreamSynchronize", 3000, 1000, 4)
@@ -59,22 +58,22 @@ TEST_CASE("a late host: each moment counts as what the host was at") {
 }
 
 TEST_CASE("a wait in FSDP's hooks that gather parameters is the rate limiter's") {
-  CHECK(parts_in(two_kernels(8990).call("cudaEventSynchronize", 1000, 7990, 3).range("FullyShardedDataParallel._pre_forward", 900, 8100)) ==
+  CHECK(parts_in(distant_kernels(8990).call("cudaEventSynchronize", 1000, 7990, 3).range("FullyShardedDataParallel._pre_forward", 900, 8100)) ==
         Parts{{"rate_limiter", 7990}, {"launch_bound", 10}});
-  CHECK(parts_in(two_kernels(8990).range("FullyShardedDataParallel.rate_limiter", 1000, 7990)) == Parts{{"rate_limiter", 7990}, {"launch_bound", 10}});
-  CHECK(parts_in(two_kernels(8990).call("cudaEventSynchronize", 1000, 7990, 3)) == Parts{{"synchronisation", 7990}, {"launch_bound", 10}});
+  CHECK(parts_in(distant_kernels(8990).range("FullyShardedDataParallel.rate_limiter", 1000, 7990)) == Parts{{"rate_limiter", 7990}, {"launch_bound", 10}});
+  CHECK(parts_in(distant_kernels(8990).call("cudaEventSynchronize", 1000, 7990, 3)) == Parts{{"synchronisation", 7990}, {"launch_bound", 10}});
 }
 
 TEST_CASE("a host that waits for a copy is blocked by the copy") {
-  CHECK(parts_in(two_kernels(8990).call("cudaStreamSynchronize", 1000, 7990, 3).kernel("Memcpy HtoD", 1000, 7000, 7, 4)) ==
+  CHECK(parts_in(distant_kernels(8990).call("cudaStreamSynchronize", 1000, 7990, 3).kernel("Memcpy HtoD", 1000, 7000, 7, 4)) ==
         Parts{{"blocking_copy", 7000}, {"synchronisation", 990}, {"launch_bound", 10}});
-  CHECK(parts_in(two_kernels(8990).call("cudaMemcpyAsync", 1000, 7990, 3)) == Parts{{"blocking_copy", 7990}, {"launch_bound", 10}});
+  CHECK(parts_in(distant_kernels(8990).call("cudaMemcpyAsync", 1000, 7990, 3)) == Parts{{"blocking_copy", 7990}, {"launch_bound", 10}});
 }
 
 TEST_CASE("late launches after a wait beside compute are that wait's cost, for as long as it was") {
   // The host waits for 600 us while "a" runs, and is busy afterwards.
   const auto json = [](const char* range) {
-    ProfileJson out = two_kernels(8990).op("aten::mm", 1000, 7990).call("cudaEventSynchronize", 400, 600, 3);
+    ProfileJson out = distant_kernels(8990).op("aten::mm", 1000, 7990).call("cudaEventSynchronize", 400, 600, 3);
     return *range ? out.range(range, 400, 600) : out;
   };
   CHECK(parts_in(json("")) == Parts{{"synchronisation", 600}, {"launch_bound", 7400}});
@@ -82,17 +81,17 @@ TEST_CASE("late launches after a wait beside compute are that wait's cost, for a
 }
 
 TEST_CASE("optimizer, clipping, steps") {
-  CHECK(parts_in(two_kernels(8990).op("aten::mul", 1000, 7990).range("Optimizer.step#AdamW.step", 900, 8300)) == Parts{{"optimizer_launches", 8000}});
-  CHECK(parts_in(two_kernels(8990).op("aten::mul", 1000, 7990).range("ProfilerStep#1", -100, 5000).range("ProfilerStep#2", 4900, 9000)) ==
+  CHECK(parts_in(distant_kernels(8990).op("aten::mul", 1000, 7990).range("Optimizer.step#AdamW.step", 900, 8300)) == Parts{{"optimizer_launches", 8000}});
+  CHECK(parts_in(distant_kernels(8990).op("aten::mul", 1000, 7990).range("ProfilerStep#1", -100, 5000).range("ProfilerStep#2", 4900, 9000)) ==
         Parts{{"step_boundary", 8000}});
   const auto clip = [](ProfileJson json) { return json.op("aten::_foreach_norm", 900, 20).op("aten::_foreach_mul_", 8985, 30); };
-  CHECK(parts_in(clip(two_kernels(8990).call("cudaStreamSynchronize", 1000, 7980, 3))) == Parts{{"clipping", 8000}});
+  CHECK(parts_in(clip(distant_kernels(8990).call("cudaStreamSynchronize", 1000, 7980, 3))) == Parts{{"clipping", 8000}});
 }
 
 TEST_CASE("an all-gather: issued late, behind another collective, its own transfer") {
   // "b" was launched in time and waits for the gathering that ends at 9000.
   const auto json = [](double issue, double begin) {
-    return two_kernels(500)
+    return distant_kernels(500)
         .call("cudaLaunchKernel", -15, 5, 9)
         .kernel(kGather, -10, 10, 20, 9)
         .call("cudaLaunchKernel", issue, 10, 3)
@@ -108,7 +107,7 @@ TEST_CASE("an all-gather: issued late, behind another collective, its own transf
 }
 
 TEST_CASE("other ranks: what was spent before the last one had come is the straggler's") {
-  FinerCauses causes = causes_in(two_kernels(500).call("cudaLaunchKernel", 400, 10, 3).kernel(kGather, 500, 8500, 20, 3).read());
+  FinerCauses causes = causes_in(distant_kernels(500).call("cudaLaunchKernel", 400, 10, 3).kernel(kGather, 500, 8500, 20, 3).read());
   CHECK(parts_of(causes) == Parts{{"allgather_transfer", 8000}});
   settle_stragglers(causes, {{"allgather", {us(6000)}}});
   CHECK(parts_of(causes) == Parts{{"allgather_straggler", 6000}, {"allgather_transfer", 2000}});
@@ -139,8 +138,8 @@ TEST_CASE("a straggler before: what a collective behind it would have been earli
 }
 
 TEST_CASE("what nothing explains, and what the device itself does") {
-  CHECK(parts_in(two_kernels(500)) == Parts{{"unexplained", 8000}});
-  CHECK(parts_in(two_kernels(500).kernel("Memcpy HtoD", 2000, 6995, 20, 4)) == Parts{{"copy", 6995}, {"dispatch", 5}, {"no_launch_info", 1000}});
+  CHECK(parts_in(distant_kernels(500)) == Parts{{"unexplained", 8000}});
+  CHECK(parts_in(distant_kernels(500).kernel("Memcpy HtoD", 2000, 6995, 20, 4)) == Parts{{"copy", 6995}, {"dispatch", 5}, {"no_launch_info", 1000}});
   CHECK(parts_in(ProfileJson().kernel("a", 0, 500, 7, 1).kernel("b", 600, 500, 7, 2)) == Parts{{"no_launch_info", 100}});
-  CHECK(parts_in(two_kernels(500).kernel("other", 8000, 995, 21, 4)) == Parts{{"other_stream_compute", 995}, {"dispatch", 5}, {"no_launch_info", 7000}});
+  CHECK(parts_in(distant_kernels(500).kernel("other", 8000, 995, 21, 4)) == Parts{{"other_stream_compute", 995}, {"dispatch", 5}, {"no_launch_info", 7000}});
 }

@@ -2,14 +2,13 @@
 #include <doctest/doctest.h>
 
 #include "support/profile_json.hpp"
+#include "support/profile_time.hpp"
 #include "trace/profile/gaps.hpp"
 
-using stepcast::test::ProfileJson;
+using stepcast::test::ProfileJson, stepcast::test::us;
 using namespace stepcast::trace::profile;
 
 namespace {
-
-constexpr Time us(std::int64_t value) { return std::chrono::microseconds(value); }
 
 /// Kernels on [0, 100) and [1100, 1200); the second was launched by a call on [launch, launch + 10).
 ProfileJson two_kernels(double launch) {

@@ -2,14 +2,13 @@
 #include <doctest/doctest.h>
 
 #include "support/profile_json.hpp"
+#include "support/profile_time.hpp"
 #include "trace/profile/host_work.hpp"
 
-using stepcast::test::ProfileJson;
+using stepcast::test::ProfileJson, stepcast::test::us;
 using namespace stepcast::trace::profile;
 
 namespace {
-
-constexpr Time us(std::int64_t value) { return std::chrono::microseconds(value); }
 
 Time work_in(const ProfileJson& json) {
   const Profile profile = json.read();
@@ -17,28 +16,28 @@ Time work_in(const ProfileJson& json) {
 }
 
 /// Two launch calls of 10 us.
-ProfileJson step() { return ProfileJson().range("ProfilerStep#1", 0, 2000).call("cudaLaunchKernel", 0, 10, 1).call("cudaLaunchKernel", 10, 10, 2); }
+ProfileJson two_calls() { return ProfileJson().range("ProfilerStep#1", 0, 2000).call("cudaLaunchKernel", 0, 10, 1).call("cudaLaunchKernel", 10, 10, 2); }
 
 }  // namespace
 
 TEST_CASE("a step's host works where it is in ops, calls and short stretches of Python; not where it waits, allocates or pauses") {
-  CHECK(work_in(step().op("aten::mm", 20, 1980)) == us(2000));
-  CHECK(work_in(step().op("aten::mm", 20, 580).op("aten::mm", 1500, 500)) == us(2000));  // 900 us of Python
-  CHECK(work_in(step().op("aten::mm", 1100, 900)) == us(920));                           // a pause of 1080 us
-  CHECK(work_in(step().op("aten::mm", 20, 1980).call("cudaStreamSynchronize", 500, 700, 3)) == us(1300));
-  CHECK(work_in(step().op("aten::mm", 20, 1980).call("cudaMalloc", 500, 100, 3)) == us(1900));
-  CHECK(work_in(step().op("aten::mm", 20, 1980).range("enumerate(DataLoader)#x", 500, 600)) == us(1400));
+  CHECK(work_in(two_calls().op("aten::mm", 20, 1980)) == us(2000));
+  CHECK(work_in(two_calls().op("aten::mm", 20, 580).op("aten::mm", 1500, 500)) == us(2000));  // 900 us of Python
+  CHECK(work_in(two_calls().op("aten::mm", 1100, 900)) == us(920));                           // a pause of 1080 us
+  CHECK(work_in(two_calls().op("aten::mm", 20, 1980).call("cudaStreamSynchronize", 500, 700, 3)) == us(1300));
+  CHECK(work_in(two_calls().op("aten::mm", 20, 1980).call("cudaMalloc", 500, 100, 3)) == us(1900));
+  CHECK(work_in(two_calls().op("aten::mm", 20, 1980).range("enumerate(DataLoader)#x", 500, 600)) == us(1400));
 }
 
 TEST_CASE("a full launch queue is no work: named by the file, or seen by a call that takes more than ten times the usual") {
-  CHECK(work_in(step().op("aten::mm", 20, 1980).event("overhead", "Command Buffer Full", 600, 250, 9)) == us(1750));
-  CHECK(work_in(step().op("aten::mm", 20, 1980).call("cudaLaunchKernel", 500, 400, 3)) == us(1700));  // 100 us of the call are taken for work
-  CHECK(work_in(step().op("aten::mm", 20, 1980).call("cudaLaunchKernel", 500, 400, 3).event("overhead", "Command Buffer Full", 500, 400, 9)) == us(1600));
-  CHECK(work_in(step().op("aten::mm", 20, 1980).call("cudaLaunchKernel", 500, 90, 3)) == us(2000));
+  CHECK(work_in(two_calls().op("aten::mm", 20, 1980).event("overhead", "Command Buffer Full", 600, 250, 9)) == us(1750));
+  CHECK(work_in(two_calls().op("aten::mm", 20, 1980).call("cudaLaunchKernel", 500, 400, 3)) == us(1700));  // 100 us of the call are taken for work
+  CHECK(work_in(two_calls().op("aten::mm", 20, 1980).call("cudaLaunchKernel", 500, 400, 3).event("overhead", "Command Buffer Full", 500, 400, 9)) == us(1600));
+  CHECK(work_in(two_calls().op("aten::mm", 20, 1980).call("cudaLaunchKernel", 500, 90, 3)) == us(2000));
 }
 
 TEST_CASE("steps: the first of several is left out; without any, from the first launch to the last") {
-  CHECK(work_in(step().op("aten::mm", 20, 1980).range("ProfilerStep#2", 2000, 500).op("aten::mm", 2000, 500)) == us(500));
+  CHECK(work_in(two_calls().op("aten::mm", 20, 1980).range("ProfilerStep#2", 2000, 500).op("aten::mm", 2000, 500)) == us(500));
   CHECK(work_in(ProfileJson().op("aten::mm", 0, 800).call("cudaLaunchKernel", 100, 10, 1).call("cudaLaunchKernel", 690, 10, 2)) == us(600));
   CHECK(work_in(ProfileJson().op("aten::mm", 0, 800)) == us(0));
   CHECK(steps_of_host(ProfileJson().op("aten::mm", 0, 800).read()).empty());

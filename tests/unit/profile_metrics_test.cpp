@@ -2,17 +2,12 @@
 #include <doctest/doctest.h>
 
 #include "support/profile_json.hpp"
+#include "support/profile_time.hpp"
 #include "trace/profile/coverage.hpp"
 #include "trace/profile/metrics.hpp"
 
-using stepcast::test::ProfileJson;
+using stepcast::test::ProfileJson, stepcast::test::us;
 using namespace stepcast::trace::profile;
-
-namespace {
-
-constexpr Time us(std::int64_t value) { return std::chrono::microseconds(value); }
-
-}  // namespace
 
 TEST_CASE("device times: unions, exposure, the identity") {
   // compute [0,10) and [5,15); comm [12,20); copy [18,30); set [40,41)

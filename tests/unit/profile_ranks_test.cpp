@@ -2,13 +2,13 @@
 #include <doctest/doctest.h>
 
 #include "support/profile_json.hpp"
+#include "support/profile_time.hpp"
 #include "trace/profile/across_ranks.hpp"
 
+using stepcast::test::us;
 using namespace stepcast::trace::profile;
 
 namespace {
-
-constexpr Time us(std::int64_t value) { return std::chrono::microseconds(value); }
 
 RankSummary rank(std::int64_t number, Spans spans, Time step) { return {number, {{"ProfilerStep#1", {us(0), step}}}, {{"allreduce", std::move(spans)}}}; }
 

@@ -2,14 +2,13 @@
 #include <doctest/doctest.h>
 
 #include "support/profile_json.hpp"
+#include "support/profile_time.hpp"
 #include "trace/profile/what_if.hpp"
 
-using stepcast::test::ProfileJson;
+using stepcast::test::ProfileJson, stepcast::test::us;
 using namespace stepcast::trace::profile;
 
 namespace {
-
-constexpr Time us(std::int64_t value) { return std::chrono::microseconds(value); }
 
 /// A kernel of 100 us; the host then loads for 900 us and launches the next.
 ProfileJson starved() {

@@ -11,7 +11,7 @@
 #include "cli/report/validate.hpp"
 
 using namespace stepcast;
-using cli::FittedFactor, cli::MachineFactors;
+using cli::MachineFactors;
 
 namespace {
 
@@ -26,12 +26,12 @@ std::vector<double> errors_of(const MachineFactors& f, const MachineFactors& tru
   return errors;
 }
 
-constexpr const char* kHeader =
+constexpr const char* kColumns =
     "id,source,model,d_model,n_layers,n_heads,ffn_dim,ffn_kind,vocab,seq_len,gpu,n_gpus,sharding,framework,micro_batch,grad_accum,precision,act_ckpt,attention,"
     "tokens_per_s_per_gpu\n";
 
-calibration::RunTable table() {
-  std::string text = kHeader;
+calibration::RunTable six_rows() {
+  std::string text = kColumns;
   for (int i = 1; i <= 6; ++i) {
     text += "r" + std::to_string(i) + ",somewhere,m,1024,4,8,4096,gelu,32000,1024,a100-80gb,8,FULL_SHARD,fsdp1," + std::to_string(i) +
             ",1,bf16,none,flash v2," + std::to_string(90000 + 1000 * i) + "\n";
@@ -56,7 +56,7 @@ TEST_CASE("planted factors are recovered; those without an effect stay and count
 }
 
 TEST_CASE("rows are fitted or judged, by the seed; half of them where no number is given") {
-  const calibration::RunTable runs = table();
+  const calibration::RunTable runs = six_rows();
   const calibration::Sources sources;
   const cli::Judgement judgement = cli::judge(runs.runs, sources, 1);
   const cli::Recalibration three = cli::recalibrate(runs.runs, judgement, sources, {3, 1}, 1);

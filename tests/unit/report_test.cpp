@@ -7,6 +7,7 @@
 
 #include "cli/report/table.hpp"
 #include "cli/report/text.hpp"
+#include "support/text.hpp"
 
 using namespace stepcast::cli;
 
@@ -28,7 +29,7 @@ Report sample() {
   return r;
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Rows of a table as scenarios: columns, facts, inferred values, and what cannot be said. cli/validate/row_scenario.hpp.
 #include "cli/validate/row_scenario.hpp"
+#include "support/text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -59,7 +60,7 @@ std::string refusal(const Cells& changes) {
   return "accepted";
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "hw_models/input_error.hpp"
+#include "support/text.hpp"
 
 using namespace stepcast;
 using calibration::Given, calibration::read_runs, calibration::Run, calibration::RunTable;
@@ -12,14 +13,14 @@ namespace {
 
 const std::string kHeader = "id,source,model,gpu,n_gpus,sharding,micro_batch,precision,act_ckpt,tokens_per_s_per_gpu,inferred,vocab,attention,colour\n";
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_runs(const std::string& text) {
   try {
     static_cast<void>(read_runs(text, "t.csv"));
   } catch (const InputError& error) { return error.what(); }
   return "accepted";
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 }  // namespace
 
@@ -46,13 +47,13 @@ TEST_CASE("cells by column; inferred values fill blanks only; the rest is noted 
 
 TEST_CASE("what is refused, with line and column") {
   const std::string row = "src,m,a100,8,F,1,bf16,full,1,,,,\n";
-  CHECK(has(refusal(kHeader + "a,src,m,a100,eight,F,1,bf16,full,1,,,,\n"), "t.csv: line 2, column n_gpus: \"eight\" is not a number"));
-  CHECK(has(refusal(kHeader + "a,src,m,a100,1.5,F,1,bf16,full,1,,,,\n"), "column n_gpus: \"1.5\" is not a whole number"));
-  CHECK(has(refusal(kHeader + "a,src,m,a100,2000001,F,1,bf16,full,1,,,,\n"), "column n_gpus: \"2000001\" is more than 2 million"));
-  CHECK(has(refusal(kHeader + "a,src,m,a100,8,F,0,bf16,full,1,,,,\n"), "column micro_batch: \"0\" is not a number above zero"));
-  CHECK(has(refusal(kHeader + "a,src,m,a100,8,F,1,bf16,full,nan,,,,\n"), "column tokens_per_s_per_gpu"));
-  CHECK(has(refusal(kHeader + "a," + row + "a," + row), "line 3, column id: \"a\" stands in line 2 already"));
-  CHECK(has(refusal(kHeader + "," + row), "line 2, column id: is blank"));
-  CHECK(has(refusal("id,source,model,gpu,gpus,sharding,micro_batch,precision,act_ckpt,mfu\n"), "column \"n_gpus\" is missing; is \"gpus\" meant?"));
-  CHECK(has(refusal("id,source,model,gpu,n_gpus,sharding,micro_batch,precision,act_ckpt\n"), "no column holds a measurement"));
+  CHECK(has(refusal_of_runs(kHeader + "a,src,m,a100,eight,F,1,bf16,full,1,,,,\n"), "t.csv: line 2, column n_gpus: \"eight\" is not a number"));
+  CHECK(has(refusal_of_runs(kHeader + "a,src,m,a100,1.5,F,1,bf16,full,1,,,,\n"), "column n_gpus: \"1.5\" is not a whole number"));
+  CHECK(has(refusal_of_runs(kHeader + "a,src,m,a100,2000001,F,1,bf16,full,1,,,,\n"), "column n_gpus: \"2000001\" is more than 2 million"));
+  CHECK(has(refusal_of_runs(kHeader + "a,src,m,a100,8,F,0,bf16,full,1,,,,\n"), "column micro_batch: \"0\" is not a number above zero"));
+  CHECK(has(refusal_of_runs(kHeader + "a,src,m,a100,8,F,1,bf16,full,nan,,,,\n"), "column tokens_per_s_per_gpu"));
+  CHECK(has(refusal_of_runs(kHeader + "a," + row + "a," + row), "line 3, column id: \"a\" stands in line 2 already"));
+  CHECK(has(refusal_of_runs(kHeader + "," + row), "line 2, column id: is blank"));
+  CHECK(has(refusal_of_runs("id,source,model,gpu,gpus,sharding,micro_batch,precision,act_ckpt,mfu\n"), "column \"n_gpus\" is missing; is \"gpus\" meant?"));
+  CHECK(has(refusal_of_runs("id,source,model,gpu,n_gpus,sharding,micro_batch,precision,act_ckpt\n"), "no column holds a measurement"));
 }

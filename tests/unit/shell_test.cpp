@@ -6,12 +6,13 @@
 
 #include "cli/shell/completion.hpp"
 #include "cli/shell/manual.hpp"
+#include "support/text.hpp"
 
 using namespace stepcast::cli;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 CommandInfo small() {
   CommandInfo run{"run", "It's a [test]: with \\ signs", "Examples:\n  .dot 'quote'", {}, {}};

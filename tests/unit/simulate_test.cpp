@@ -8,13 +8,7 @@
 using namespace stepcast;
 using program::OpKind;
 using program::Stream;
-using test::HandProgram;
-
-namespace {
-
-std::int64_t end_ns(const sim::Result& result) { return result.step_end.back().count() / 1000; }
-
-}  // namespace
+using test::end_ns, test::HandProgram;
 
 TEST_CASE("the host runs ahead of a busy stream: kernels follow each other") {
   HandProgram p;

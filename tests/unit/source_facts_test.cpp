@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "hw_models/input_error.hpp"
+#include "support/text.hpp"
 
 using namespace stepcast;
 using calibration::Given, calibration::Run, calibration::SourceFacts, calibration::Sources;
@@ -31,7 +32,7 @@ std::string refusal(std::string text, const std::string& old_part, const std::st
   return "accepted";
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 }  // namespace
 

@@ -22,10 +22,7 @@ StepSpec with(Sharding sharding, std::int64_t layers) {
   return spec;
 }
 
-Words collectives(const StepSpec& spec) {
-  const Program p = build_program(spec, 2);
-  return test::words(p, p.steps[1], {OpKind::collective});
-}
+using test::collectives;
 
 const CollectiveEntry& entry(const Program& p, hw::CollectiveKind kind, bool root) {
   const auto at =

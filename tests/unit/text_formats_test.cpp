@@ -5,6 +5,7 @@
 
 #include "hw_models/input_error.hpp"
 #include "scenarios/import/text_formats.hpp"
+#include "support/text.hpp"
 
 using namespace stepcast;
 using scenarios::parse_toml, scenarios::parse_yaml;
@@ -19,7 +20,7 @@ std::string message(const Action& action) {
   return "";
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "program/model.hpp"
 #include "scenarios/import/import.hpp"
 #include "support/source_dir.hpp"
+#include "support/text.hpp"
 
 using namespace stepcast;
 using program::Framework, program::RecomputeMode, program::Sharding, scenarios::import_configs, scenarios::Scenario;
@@ -25,7 +26,7 @@ std::string refusal(const std::string& name, const std::string& text, const std:
   return "";
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using stepcast::test::has;
 
 bool ignores(const scenarios::ImportedConfigs& configs, const std::string& key) {
   return std::any_of(configs.ignored.begin(), configs.ignored.end(), [&](const auto& one) { return one.key == key && !one.reason.empty(); });

@@ -10,7 +10,7 @@
 #include "planner/bounds.hpp"
 
 using namespace stepcast;
-using planner::Score, scenarios::ScenarioTemplate;
+using scenarios::ScenarioTemplate;
 using Sets = std::vector<std::string>;
 
 namespace {

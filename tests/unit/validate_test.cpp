@@ -10,7 +10,7 @@
 #include "tests/support/forecast.hpp"
 
 using namespace stepcast;
-using calibration::Run, calibration::Sources;
+using calibration::Sources;
 using cli::JudgedRow, cli::Judgement;
 
 namespace {

@@ -10,7 +10,7 @@
 using namespace stepcast;
 using program::OpKind;
 using program::Stream;
-using test::HandProgram;
+using test::end_ns, test::HandProgram;
 
 namespace {
 
@@ -32,8 +32,6 @@ sim::Options options(std::int32_t ranks) {
   o.ranks = ranks;
   return o;
 }
-
-std::int64_t end_ns(const sim::Result& result) { return result.step_end.back().count() / 1000; }
 
 }  // namespace
 

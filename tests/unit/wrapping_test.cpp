@@ -17,10 +17,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Words collectives(const StepSpec& spec) {
-  const Program p = build_program(spec, 2);
-  return test::words(p, p.steps[1], {OpKind::collective});
-}
+using test::collectives;
 
 StepSpec wrapped(Wrap wrap, std::int64_t layers) {
   StepSpec spec = test::fixed_step(layers);

@@ -15,7 +15,7 @@ namespace {
 using test::of;
 using Words = std::vector<std::string>;
 
-constexpr std::int64_t kTable = std::int64_t{32000} * 4096, kSquare = std::int64_t{4096} * 4096, kWide = std::int64_t{11008} * 4096;
+using test::kSquare, test::kTable, test::kWide;
 
 StepSpec zero3(std::int64_t layers = 1) {
   StepSpec spec = test::reference_step();

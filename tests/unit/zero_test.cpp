@@ -18,7 +18,8 @@ namespace {
 using test::of;
 using Words = std::vector<std::string>;
 
-constexpr std::int64_t kTable = std::int64_t{32000} * 4096, kSquare = std::int64_t{4096} * 4096, kWide = std::int64_t{11008} * 4096, kNorm = 4096;
+using test::kSquare, test::kTable, test::kWide;
+constexpr std::int64_t kNorm = 4096;
 
 StepSpec zero(Framework framework, std::int64_t layers = 2) {
   StepSpec spec = test::reference_step();
