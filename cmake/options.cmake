@@ -32,6 +32,9 @@ if(STEPCAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${STEPCAST_CCACHE})
 endif()
 
+# Stands before each include of a unity; clang-tidy reads it.
+set(STEPCAST_UNITY_NOTE "// NOLINTNEXTLINE(bugprone-suspicious-include): a unity build")
+
 # stepcast_library(NAME sources... LINK libraries...): one static library per room.
 function(stepcast_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
@@ -41,6 +44,6 @@ function(stepcast_library name)
   if(STEPCAST_SANITIZE AND name MATCHES "^(cli|scenarios)$")
     target_compile_options(stepcast_${name} PRIVATE -O0)
   endif()
-  set_target_properties(stepcast_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD_CODE_BEFORE_INCLUDE "// NOLINTNEXTLINE(bugprone-suspicious-include): a unity build")
+  set_target_properties(stepcast_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD_CODE_BEFORE_INCLUDE "${STEPCAST_UNITY_NOTE}")
   set_property(GLOBAL APPEND PROPERTY STEPCAST_ROOMS ${name})  # cmake/install.cmake
 endfunction()
