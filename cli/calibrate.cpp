@@ -6,11 +6,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "calibration/predictor.hpp"
 #include "calibration/read_measurements.hpp"
 #include "cli/calibrate/host.hpp"
+#include "cli/calibrate/runs.hpp"
 #include "cli/command.hpp"
+#include "cli/hardware.hpp"
 #include "cli/output_folder.hpp"
 #include "cli/report/calibration.hpp"
 #include "hw_models/input_error.hpp"
@@ -28,13 +31,12 @@ using calibration::MeasurementFile;
 using calibration::Owner;
 using calibration::Timed;
 
-constexpr const char* kCalibrated = ", calibrated";  // ends the name of a fitted profile
-
 struct CalibrateOptions {
   std::vector<std::string> files;
   std::string gpu, node, device;
   calibration::FitOptions fit;
-  bool fits = false;  // an option of the fit was given
+  bool fits = false;    // an option of the fit was given
+  bool starts = false;  // --starts was
   OutputChoice output;
 };
 
@@ -66,7 +68,7 @@ std::string device_of(const std::vector<MeasurementFile>& files, const Calibrate
   }
   if (!machine.gpu || names.empty()) return "";
   if (names.size() == 1) return *names.begin();
-  const std::string own = machine.gpu->name.substr(0, machine.gpu->name.find(kCalibrated));
+  const std::string own = base_name(machine.gpu->name);
   if (named(own) != names.end()) return *named(own);
   throw InputError("--gpu", "", "the measurements are of several GPUs, and none is called " + own, "choose with --device: " + list);
 }
@@ -100,7 +102,7 @@ std::string names_of(const std::vector<MeasurementFile>& files) {
 /// The profile with fitted constants in place of its own, and where each came from.
 hw::Profile fitted_profile(const hw::Profile& base, const CalibrationReport& report, Owner owner) {
   hw::Profile profile = base;
-  profile.name = base.name.substr(0, base.name.find(kCalibrated)) + kCalibrated;
+  profile.name = calibrated_name(base.name);
   for (const calibration::FittedParameter& p : report.fit.parameters) {
     if (p.parameter.owner != owner) continue;
     const std::string state = p.undetermined > calibration::kUndetermined ? ", which do not determine it" : "";
@@ -171,7 +173,30 @@ Exit calibrate_host_command(const CalibrateOptions& options) {
   return Exit::ok;
 }
 
+/// The table of whole runs among the files; it stands alone.
+bool is_of_runs(const CalibrateOptions& options) {
+  if (std::none_of(options.files.begin(), options.files.end(), is_run_table)) return false;
+  if (options.files.size() == 1) return true;
+  throw InputError("command line", "", "a table of runs is calibrated on alone",
+                   "calibrate on the measurements first, then on the runs with the profiles that it writes");
+}
+
+Exit calibrate_runs_command(const CalibrateOptions& options) {
+  if (options.gpu.empty() || options.node.empty())
+    throw InputError("command line", "", "a table of runs needs --gpu and --node",
+                     "the profiles of the machine that ran them, e.g. a100-sxm4-80gb and dgx-a100");
+  if (options.starts || !options.device.empty())
+    throw InputError("command line", "", "--starts and --device have no effect on a table of runs", "leave them out");
+  const RunCalibration calibration =
+      calibrate_runs(options.files.front(), options.gpu, options.node, options.fit, std::max(1u, std::thread::hardware_concurrency()));
+  const std::string json = to_json(calibration).dump(2) + "\n";
+  if (!options.output.folder.empty()) write_profiles(hw::gpu_profile_text(calibration.gpu), hw::node_profile_text(calibration.node), json, options.output);
+  print(options.output.json ? json : to_text(calibration));
+  return Exit::ok;
+}
+
 Exit calibrate_command(const CalibrateOptions& options) {
+  if (is_of_runs(options)) return calibrate_runs_command(options);
   if (is_host(options)) return calibrate_host_command(options);
   const CalibrationReport report = calibrated(options);
   if (!options.output.folder.empty()) write_profiles(report.gpu_profile, report.node_profile, calibration_json(report), options.output);
@@ -183,8 +208,10 @@ Exit calibrate_command(const CalibrateOptions& options) {
 
 void add_calibrate(CLI::App& app, Action& action) {
   auto options = std::make_shared<CalibrateOptions>();
-  CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measurements of kernels and collectives");
-  command->add_option("files", options->files, "nccl-tests logs or JSON, measurement files of stepcast bench, traces, CSV tables of kernel times")
+  CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measurements of kernels and collectives, or to whole runs");
+  command
+      ->add_option("files", options->files,
+                   "nccl-tests logs or JSON, measurement files of stepcast bench, traces, CSV tables of kernel times; or one table of runs (docs/validate.md)")
       ->required()
       ->type_name("FILES");
   command->add_option("--gpu", options->gpu, "GPU profile to start from (name, or file ending with .json)")->type_name("BASE");
@@ -202,9 +229,11 @@ void add_calibrate(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n  stepcast calibrate gemm.csv attention.csv --gpu a100-sxm4-80gb --hold-out 0.5\n"
       "  stepcast calibrate all_reduce.log all_gather.log --node dgx-a100 --out my-cluster\n"
+      "  stepcast calibrate runs.csv --gpu a100-sxm4-80gb --node dgx-a100 --out my-cluster\n"
       "  stepcast calibrate host.json --gpu host-cpu --node host-threads --out my-machine\n"
       "  stepcast run 7b-32xa100 --set /cluster/node=my-cluster/node.json");
   command->callback([options, command, &action] {
+    options->starts = command->count("--starts") > 0;
     options->fits = command->count("--hold-out") + command->count("--starts") + command->count("--seed") > 0;
     action = [options] { return calibrate_command(*options); };
   });

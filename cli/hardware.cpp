@@ -11,6 +11,8 @@
 namespace stepcast::cli {
 namespace {
 
+constexpr const char* kCalibrated = ", calibrated";
+
 /// Constants that one cause moves share a draw: it is named after the cause.
 std::string cause_of(const std::string& constant) {
   for (const char* prefix : {"host_", "attention_", "efficiency_"}) {
@@ -39,9 +41,20 @@ void displace(Hardware& hardware, DrawOf draw_of) {
   });
 }
 
-template <class Change>
-void change_where(hw::Profile& profile, Change change) {
-  for (auto& [name, constant] : profile.constants) change(name, constant.value);
+double value_of(const MachineFactors& factors, Factor factor) {
+  switch (factor) {
+    case Factor::clock: return factors.clock;
+    case Factor::network: return factors.network;
+    case Factor::latency: return factors.latency;
+    case Factor::host: return factors.host;
+  }
+  return 1;
+}
+
+void scale(hw::Profile& profile, bool of_gpu, const MachineFactors& factors) {
+  for (auto& [name, constant] : profile.constants) {
+    if (const auto factor = factor_of(name, of_gpu)) constant.value *= value_of(factors, *factor);
+  }
 }
 
 }  // namespace
@@ -79,15 +92,20 @@ Hardware moved_up(Hardware hardware, const std::string& cause) {
   return hardware;
 }
 
+std::string base_name(const std::string& profile) { return profile.substr(0, profile.find(kCalibrated)); }
+std::string calibrated_name(const std::string& profile) { return base_name(profile) + kCalibrated; }
+
+std::optional<Factor> factor_of(std::string_view constant, bool of_gpu) {
+  if (of_gpu) return constant == "sustained_clock" ? std::optional(Factor::clock) : std::nullopt;
+  if (constant == "network_efficiency") return Factor::network;
+  if (constant.ends_with("_network_hop")) return Factor::latency;
+  if (constant.starts_with("host_") && !constant.ends_with("_rate")) return Factor::host;
+  return std::nullopt;
+}
+
 Hardware scaled(Hardware hardware, const MachineFactors& factors) {
-  change_where(hardware.gpu, [&](const std::string& name, double& value) {
-    if (name == "sustained_clock") value *= factors.clock;
-  });
-  change_where(hardware.cluster.node, [&](const std::string& name, double& value) {
-    if (name == "network_efficiency") value *= factors.network;
-    if (name.ends_with("_network_hop")) value *= factors.latency;
-    if (name.starts_with("host_") && !name.ends_with("_rate")) value *= factors.host;
-  });
+  scale(hardware.gpu, true, factors);
+  scale(hardware.cluster.node, false, factors);
   return hardware;
 }
 

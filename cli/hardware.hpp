@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hw_models/hardware.hpp"
@@ -38,6 +40,14 @@ struct MachineFactors {
   double latency = 1;  // of each hop between nodes
   double host = 1;     // time of each piece of host work
 };
+
+/// Name of a profile that `calibrate` makes of another, and of that other one.
+std::string calibrated_name(const std::string& profile);
+std::string base_name(const std::string& profile);
+
+enum class Factor : std::uint8_t { clock, network, latency, host };
+/// Which factor moves a constant of a GPU's profile, or of a node's; none where it isn't the machine's own.
+std::optional<Factor> factor_of(std::string_view constant, bool of_gpu);
 
 Hardware scaled(Hardware hardware, const MachineFactors& factors);
 

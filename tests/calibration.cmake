@@ -1,6 +1,6 @@
 stepcast_test(calibration unit/csv_test.cpp unit/runs_test.cpp unit/errors_test.cpp unit/source_facts_test.cpp LINK stepcast_calibration)
 stepcast_fuzzer(runs fuzz/runs.cpp LINK stepcast_cli)
-stepcast_test(validate unit/row_scenario_test.cpp unit/validate_test.cpp unit/hardware_test.cpp unit/recalibrate_test.cpp unit/hold_out_test.cpp unit/closed_loop_test.cpp LINK stepcast_cli)
+stepcast_test(validate unit/row_scenario_test.cpp unit/validate_test.cpp unit/hardware_test.cpp unit/recalibrate_test.cpp unit/hold_out_test.cpp unit/closed_loop_test.cpp unit/run_calibration_test.cpp LINK stepcast_cli)
 stepcast_test(parallel unit/parallel_test.cpp LINK stepcast_cli LABELS threads)
 stepcast_test(measured_rows property/measured_rows_test.cpp LINK stepcast_cli)
 stepcast_test(scaling model/scaling_shapes_test.cpp LINK stepcast_cli)

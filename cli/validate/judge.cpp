@@ -5,6 +5,7 @@
 #include "cli/validate/parallel.hpp"
 #include "cli/validate/row_scenario.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/profiles.hpp"
 
 namespace stepcast::cli {
 namespace {
@@ -112,9 +113,25 @@ std::string gpu_family(const std::string& gpu) { return gpu.empty() ? "not said"
 
 }  // namespace
 
+namespace {
+
+/// The machine's own profiles as a fact that overrides the others. Throws NotExpressible where the run is of another GPU.
+calibration::Fact machine_of(const JudgeOptions& options, const calibration::SourceFacts& facts) {
+  std::string gpu;
+  for (const calibration::Fact* fact : facts.facts) {
+    for (const auto& [pointer, value] : fact->settings) gpu = pointer == "/cluster/gpu" ? value.get<std::string>() : gpu;
+  }
+  if (!gpu.empty() && base_name(hw::gpu_profile(gpu).name) != base_name(hw::gpu_profile(options.gpu).name)) throw NotExpressible("of another GPU: " + gpu);
+  calibration::Fact machine;
+  machine.settings = {{"/cluster/gpu", options.gpu}, {"/cluster/node", options.node}};
+  return machine;
+}
+
+}  // namespace
+
 JudgedRow judge_row(const Run& raw, const calibration::Sources& sources, const JudgeOptions& options) {
   const Run run = calibration::completed(raw, sources.of(raw));
-  const calibration::SourceFacts facts = sources.of(run);  // a fact may depend on a cell that another one fills
+  calibration::SourceFacts facts = sources.of(run);  // a fact may depend on a cell that another one fills
   JudgedRow row;
   row.id = run.id;
   row.group = facts.name.empty() ? "not said" : facts.name;
@@ -124,7 +141,9 @@ JudgedRow judge_row(const Run& raw, const calibration::Sources& sources, const J
   row.model = run.text("model");
   row.n_gpus = run.count("n_gpus").value_or(0);
   row.notes = run.notes;
+  calibration::Fact machine;
   try {
+    if (!options.gpu.empty()) machine = machine_of(options, facts), facts.facts.push_back(&machine);
     forecast_and_compare(run, facts, options, row);
   } catch (const NotExpressible& reason) { row.skipped = reason.what(); } catch (const InputError& refused) {
     row.skipped = refused.what();

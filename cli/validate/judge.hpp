@@ -61,7 +61,8 @@ struct Judgement {
 };
 
 struct JudgeOptions {
-  MachineFactors factors;     // of the machine that ran against its profile
+  MachineFactors factors{};   // of the machine that ran against its profile
+  std::string gpu{}, node{};  // profiles of that machine (names or files) in place of those that facts name; runs on another GPU are skipped
   std::int64_t interval = 0;  // members of each row's interval; 0: none
   std::uint64_t seed = 0;
 };

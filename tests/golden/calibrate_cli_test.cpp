@@ -113,3 +113,32 @@ TEST_CASE("refusals: one line, exit code 2") {
   refused("gemm.csv run.log --gpu a100-sxm4-80gb --node dgx-a100 --out p.json", "there are two profiles to write");
   refused("gemm.csv --gpu a100-sxm4-80gb --hold-out 2", "--hold-out");
 }
+
+TEST_CASE("a table of runs becomes the profiles of the machine that ran them; beside other files, or without profiles to start from, it is refused") {
+  const Place place;
+  std::string rows =
+      "id,source,model,d_model,n_layers,n_heads,ffn_dim,ffn_kind,vocab,seq_len,gpu,n_gpus,sharding,framework,micro_batch,grad_accum,precision,act_ckpt,"
+      "attention,"
+      "tokens_per_s_per_gpu\n";
+  for (const char* row : {"a", "b", "c", "d"})
+    rows += std::string(row) + ",mine,m,4096,4,32,11008,swiglu,32000,2048,a100-80gb,8,FULL_SHARD,fsdp1," + std::to_string(1 + row[0] - 'a') +
+            ",1,bf16,none,flash v2,12000\n";
+  place.file("runs.csv", rows);
+  const Outcome r = place.run("calibrate runs.csv --gpu a100-sxm4-80gb --node dgx-a100 --hold-out 0 --out mine --json");
+  REQUIRE_MESSAGE(r.code == 0, r.err);
+  const Json json = Json::parse(r.out);
+  CHECK(json["schema"] == "stepcast.run_calibration/1");
+  CHECK(json["runs"].size() == 4);
+  CHECK(json["factors"]["clock"]["determined"] == true);
+  const Json constants = Json::parse(stepcast::test::read(place / "mine/gpu.json"))["constants"];
+  CHECK(constants["sustained_clock"]["kind"] == "fitted");
+  CHECK(place.run("run 7b-32xa100 --set /cluster/gpu=mine/gpu.json --set /cluster/node=mine/node.json --json").code == 0);
+  place.file("gemm.csv", products());
+  for (const std::string command :
+       {"calibrate runs.csv", "calibrate runs.csv --gpu a100-sxm4-80gb", "calibrate runs.csv gemm.csv --gpu a100-sxm4-80gb --node dgx-a100",
+        "calibrate runs.csv --gpu a100-sxm4-80gb --node dgx-a100 --starts 3", "calibrate runs.csv --gpu h100-sxm5-80gb --node dgx-h100"}) {
+    const Outcome refused = place.run(command);
+    CHECK_MESSAGE(refused.code == 2, command);
+    CHECK_MESSAGE(one_line(refused.err), refused.err);
+  }
+}
