@@ -25,6 +25,7 @@ Fsdp2::Fsdp2(const StepSpec& spec, Builder& builder, Fsdp2Groups& wrapped, Work&
   for (const Unit& u : wrapped.units) name_unit(u.name, u.index);
   name_unit("root", -1);
   watch_inner_units();
+  if (spec.optimizer.in_backward) name_steps();
 }
 
 void Fsdp2::forward() {

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "program/builder.hpp"
 #include "program/fsdp2_groups.hpp"
 #include "program/groups.hpp"
 #include "program/inner_units.hpp"
+#include "program/optimizer_in_backward.hpp"
 #include "program/training_step.hpp"
 
 namespace stepcast::program {
@@ -70,6 +72,8 @@ class Fsdp2 final : public TrainingStep {
   void reduce_scatter(Index i, BufferId output);
   void all_reduce(Index i, BufferId output);
   void finish_reduction(Index i, BufferId output, Stream stream);
+  void name_steps();
+  void step_now(Index i, Stream pool, Stream stream);
   void send_to_host(Index i, BufferId gradient, Stream pool, Stream stream);
   void wait_for_outstanding();
 
@@ -105,6 +109,8 @@ class Fsdp2 final : public TrainingStep {
   std::vector<Index> blocks_;  // and units inside of them, in forward order
   bool blocks_in_root_;        // none is a group of its own
   UnitUses inner_uses_;        // by index
+  std::optional<OptimizerInBackward> optimizer_in_backward_;
+  std::vector<std::size_t> first_step_;  // by index: of a group's tensors there
 
   std::vector<Index> post_forward_order_;
   Index held_ = kNone;                             // forward: its staging buffer is given back by the next group

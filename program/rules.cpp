@@ -135,6 +135,37 @@ Broken precision_rule(const StepSpec& spec) {
   return {};
 }
 
+/// Whose hooks see a reduced gradient while the backward runs.
+Broken in_backward_framework_rule(const StepSpec& spec) {
+  const char* key = "/optimizer/in_backward";
+  const Policy& p = spec.policy;
+  if (p.framework == Framework::fsdp1)
+    return BrokenRule{key, "\"fsdp1\" gives its flat parameters their gradients when the backward is over", "use \"fsdp2\", or \"ddp\" on one rank"};
+  if (is_zero(p.framework)) return BrokenRule{key, "DeepSpeed steps when the backward is over", "use \"fsdp2\", or \"ddp\" on one rank"};
+  if (p.cpu_offload != CpuOffload::none) return BrokenRule{key, "hooks would run before a gradient has reached the host", "leave cpu_offload out"};
+  if (p.framework == Framework::fsdp2) return {};
+  if (spec.world.ranks() > 1) return BrokenRule{key, "hooks of parameters run before \"ddp\" has reduced their gradients", "use \"fsdp2\""};
+  if (p.bucket_cap) return BrokenRule{"/policy/bucket_cap", "one rank whose optimizer is in the backward has no buckets", "leave it out"};
+  if (p.gradient_as_bucket_view)
+    return BrokenRule{"/policy/gradient_as_bucket_view", "one rank whose optimizer is in the backward has no buckets", "leave it out"};
+  return {};
+}
+
+/// What a step for each parameter, made as soon as its gradient is there, excludes.
+Broken in_backward_rule(const StepSpec& spec) {
+  if (!spec.optimizer.in_backward) return {};
+  const char* key = "/optimizer/in_backward";
+  if (spec.kernels.set == KernelSet::fixed) return BrokenRule{key, "fixed costs have one optimizer for everything", "leave it out"};
+  if (Broken broken = in_backward_framework_rule(spec)) return broken;
+  if (spec.batch.grad_accum > 1) return BrokenRule{key, "gradients that are used at once can't be accumulated", "use /batch/grad_accum 1"};
+  if (spec.optimizer.clip_grad_norm)
+    return BrokenRule{key, "the global norm is known only when the backward is over", "set /optimizer/clip_grad_norm to false"};
+  if (spec.precision.grad_scaler) return BrokenRule{key, "GradScaler looks through all gradients before any is used", "use bf16"};
+  if (!spec.optimizer.zero_grad_set_to_none)
+    return BrokenRule{"/optimizer/zero_grad_set_to_none", "an optimizer in the backward gives gradients back", "leave it out"};
+  return {};
+}
+
 }  // namespace
 
 std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
@@ -144,6 +175,7 @@ std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
     return BrokenRule{"/optimizer/clip_host_sync", "with cpu_offload the host reads the norm anyway", "leave it out"};
   if (spec.optimizer.clip_host_sync && spec.kernels.set == KernelSet::fixed)
     return BrokenRule{"/optimizer/clip_host_sync", "fixed costs have no clipping", "leave it out"};
+  if (Broken broken = in_backward_rule(spec)) return broken;
   if (Broken broken = shard_group_rule(spec)) return broken;
   if (Broken broken = broken_framework_rule(spec)) return broken;
   if (Broken broken = broken_model_rule(spec)) return broken;
