@@ -41,6 +41,9 @@ class Fsdp2 final : public TrainingStep {
   void find_fp8_scales();
   void blocks_forward(std::int64_t first, std::int64_t count);
   void blocks_backward(std::int64_t first, std::int64_t count);
+  void inner_backward(std::int64_t block);
+  void rebuilding_pre_forward(Index i);
+  void rebuilding_post_forward();
   void watch_inner_units();
 
   // Hooks. `kNone`: a module without parameters of its own.
@@ -55,7 +58,8 @@ class Fsdp2 final : public TrainingStep {
   // The parts that they share.
   void unshard(Index i);
   void copy_in(Index i);
-  void wait_for_unshard(Index i);
+  void wait_for_unshard(Index i) { wait_for_unshard(i, !in_backward_); }
+  void wait_for_unshard(Index i, bool in_forward);
   void copy_out(Index i);
   void reshard(Index i);
   void reshard_post_forward(Index i);

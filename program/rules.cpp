@@ -45,17 +45,34 @@ Broken per_op_rule(const StepSpec& spec) {
   return {};
 }
 
+/// A checkpoint of a block with units inside of it stands around them.
+Broken inner_recompute_rule(const StepSpec& spec) {
+  const Recompute& r = spec.recompute;
+  if (r.mode == RecomputeMode::per_op)  // the attention's core has no parameters, and so no unit's hooks
+    return r.ops == RecomputeOps::attention ? Broken{}
+                                            : BrokenRule{"/recompute/ops", "hooks of units inside a block whose kernels are kept are not supported yet",
+                                                         "recompute whole blocks, or use whole blocks as units"};
+  if (r.nesting == Nesting::inside)
+    return BrokenRule{"/recompute/nesting", "the checkpoint of a block stands around the units inside of it", "use \"outside\""};
+  if (spec.model.experts > 0)
+    return BrokenRule{"/recompute/mode", "is not known for units inside a block with experts, whose first kernels of the backward are no unit's",
+                      "use whole blocks as units"};
+  if (spec.policy.framework == Framework::fsdp2 && spec.policy.forward_prefetch_depth > 0)
+    return BrokenRule{"/policy/forward_prefetch_depth", "in a recomputation the lists would gather units whose backward is over", "leave it out"};
+  return {};
+}
+
 Broken recompute_rule(const StepSpec& spec) {
   const Recompute& r = spec.recompute;
   if (r.mode == RecomputeMode::none) return {};
   const Wrapping wrapping = wrapping_of(spec);
-  if (!wrapping.inner.empty())
-    return BrokenRule{"/recompute/mode", "a recomputed block runs the hooks of units inside of it once more, which is not supported yet",
-                      "use whole blocks as units"};
+  if (!wrapping.inner.empty()) {
+    if (Broken broken = inner_recompute_rule(spec)) return broken;
+  }
   if (r.mode == RecomputeMode::per_op) return per_op_rule(spec);
   if (r.nesting == Nesting::inside) return {};
-  if (!wrapping.blocks || spec.policy.blocks_per_unit != 1)
-    return BrokenRule{"/recompute/nesting", "\"outside\" is known for units of one block only", "use \"inside\""};
+  if (wrapping.inner.empty() && (!wrapping.blocks || spec.policy.blocks_per_unit != 1))
+    return BrokenRule{"/recompute/nesting", "\"outside\" is known for units of one block, or inside a block", "use \"inside\""};
   if (!r.reentrant && spec.policy.release == Release::before_2_1)
     return BrokenRule{"/recompute/nesting", "non-reentrant checkpointing around a unit fails before release 2.1, whose hooks do not know a recomputation",
                       "use \"inside\", or reentrant"};
