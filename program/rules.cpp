@@ -118,7 +118,9 @@ Broken fp8_rule(const StepSpec& spec) {
   const Precision& precision = spec.precision;
   const ModelShape& m = spec.model;
   if (precision.param != hw::Dtype::bf16) return BrokenRule{"/precision/matmul", "fp8 products stand between bf16 activations", "use param \"bf16\""};
-  if (m.experts > 0) return BrokenRule{"/precision/matmul", "fp8 is not known for experts, whose numbers of tokens are odd", "leave it out"};
+  if (m.experts > 0 && (precision.matmul == Matmul::fp8_delayed || precision.matmul == Matmul::fp8_blockwise))
+    return BrokenRule{"/precision/matmul", "Transformer Engine multiplies experts in groups, of which there are no figures",
+                      "use \"fp8-tensorwise\" or \"fp8-rowwise\""};
   if (!multiple_of_16(m.hidden) || !multiple_of_16(m.ffn) || !multiple_of_16(query_width(m)) || !multiple_of_16(kv_width(m)) ||
       !multiple_of_16(tokens(spec.batch)))
     return BrokenRule{"/precision/matmul", "fp8 products need tokens, hidden, ffn and the widths of heads to be multiples of 16", ""};
