@@ -29,11 +29,14 @@ double fp8_ratio(const Profile& gpu) {
   return found->second.value;
 }
 
+/// Of columns and depth the one that costs more: no figures have both off.
 double alignment_ratio(const KernelShape& shape, const GemmRates& rates) {
-  const auto worst = [&](std::int64_t multiple) { return shape.n % multiple != 0 || shape.k % multiple != 0; };
-  if (worst(2)) return rates.odd_ratio;
-  if (worst(8)) return rates.even_ratio;
-  return worst(16) ? rates.misaligned_ratio : 1.0;
+  const auto ratio = [&](std::int64_t size, double even) {
+    if (size % 2 != 0) return rates.odd_ratio;
+    if (size % 8 != 0) return even;
+    return size % 16 != 0 ? rates.misaligned_ratio : 1.0;
+  };
+  return std::max(ratio(shape.n, rates.even_columns_ratio), ratio(shape.k, rates.even_depth_ratio));
 }
 
 }  // namespace
@@ -74,7 +77,8 @@ GemmRates gemm_rates(const Profile& gpu, Dtype dtype) {
           .dram_efficiency = gpu.at("gemm_dram_efficiency"),
           .batched_dram_efficiency = gpu.at("batched_gemm_dram_efficiency"),
           .misaligned_ratio = gpu.at("gemm_misaligned_ratio"),
-          .even_ratio = gpu.at("gemm_even_ratio"),
+          .even_columns_ratio = gpu.at("gemm_even_columns_ratio"),
+          .even_depth_ratio = gpu.at("gemm_even_depth_ratio"),
           .odd_ratio = gpu.at("gemm_odd_ratio"),
           .fixed_time = Seconds(gpu.at("gemm_fixed_time")),
           .processors = static_cast<std::int64_t>(gpu.at("processors"))};

@@ -19,7 +19,8 @@ struct GemmRates {
   double dram_efficiency = 1;          // share of `bandwidth`
   double batched_dram_efficiency = 1;  // the same for a batched product: short main loops, much to write (unfused attention)
   double misaligned_ratio = 1;         // time ratio when a leading dimension is a multiple of 8 but not of 16 elements
-  double even_ratio = 1;               // time ratio when it is even, but not a multiple of 8
+  double even_columns_ratio = 1;       // time ratio when n is even, but not a multiple of 8: the rows of one operand and of the result begin off their loads
+  double even_depth_ratio = 1;         // the same of k: those of the operand that is read along it
   double odd_ratio = 1;                // time ratio when it is odd
   Seconds fixed_time{};                // start, first loads, last stores
   std::int64_t processors = 1;         // streaming multiprocessors

@@ -19,8 +19,8 @@ constexpr std::int64_t kMaxElements = kChunkElements * kMaxBlocks;
 
 }  // namespace
 
-AdamW::AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units)
-    : spec_(spec), builder_(builder), element_(hw::bytes_per_element(spec.precision.master)) {
+AdamW::AdamW(const StepSpec& spec, Builder& builder, std::span<const Unit> units, Stream stream)
+    : spec_(spec), builder_(builder), stream_(stream), element_(hw::bytes_per_element(spec.precision.master)) {
   for (const Unit& unit : units) {
     if (unit.trained_shard > 0) units_.push_back(&unit);
   }
@@ -29,6 +29,7 @@ AdamW::AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& un
     temporary_.push_back(builder.buffer(label.append(".adam_temporary"), element_ * unit->trained_shard, Owner::optimizer));
     second_temporary_.push_back(builder.buffer(label.append("2"), element_ * unit->trained_shard, Owner::optimizer));
   }
+  if (spec.optimizer.in_backward) return;  // knows no global norm
   std::int64_t norms = spec.policy.framework == Framework::fsdp1 ? static_cast<std::int64_t>(units_.size()) : 0;
   for (const Unit* unit : units_) norms += spec.policy.framework == Framework::fsdp1 ? 0 : unit->trained_tensors;
   const std::int64_t number = hw::bytes_per_element(norm_type());
@@ -128,14 +129,14 @@ std::vector<Part> AdamW::gradient_parts() const {
 /// AdamW on these units: parameters, gradient and moments of each part of the gradients.
 Call AdamW::update_call(const Group& group) const {
   Call call{Function::adamw, {}, {}};
-  const auto add = [&](const Unit& unit, const Part& gradient, std::int64_t begin) {
-    const auto beside = [&](BufferId buffer) { return part(buffer, spec_.precision.master, gradient.count, begin); };
-    call.parts.insert(call.parts.end(), {beside(unit.master), gradient, beside(unit.exp_avg), beside(unit.exp_avg_sq)});
+  const auto add = [&](const Unit& unit, const Part& gradient, std::int64_t begin, std::int64_t state_begin) {
+    const auto beside = [&](BufferId buffer, std::int64_t from) { return part(buffer, spec_.precision.master, gradient.count, from); };
+    call.parts.insert(call.parts.end(), {beside(unit.master, begin), gradient, beside(unit.exp_avg, state_begin), beside(unit.exp_avg_sq, state_begin)});
   };
   for (std::size_t i = group.begin; i < group.end; ++i) {
     const Unit& unit = *units_[i];
-    if (unit.gradients.empty()) add(unit, part(unit.sharded_grad, spec_.precision.master, unit.trained_shard), 0);
-    for (const Unit::GradientPlace& gradient : unit.gradients) add(unit, gradient.part, gradient.begin);
+    if (unit.gradients.empty()) add(unit, part(unit.sharded_grad, spec_.precision.master, unit.trained_shard), 0, 0);
+    for (const Unit::GradientPlace& gradient : unit.gradients) add(unit, gradient.part, gradient.begin, gradient.state_begin);
   }
   return call;
 }
@@ -169,8 +170,8 @@ void AdamW::create_state() {
   for (const Unit* unit : units_) {
     const KernelId zeros = kernel("aten::zeros_like", 0, unit->trained_shard);
     for (const BufferId state : {unit->exp_avg, unit->exp_avg_sq}) {
-      builder_.alloc(state, Stream::compute);
-      builder_.launch(zeros, Stream::compute, kOptimizerOp, {out(state)});
+      builder_.alloc(state, stream_);
+      builder_.launch(zeros, stream_, kOptimizerOp, {out(state)});
       builder_.computes([&] { return zero_call(part(state, spec_.precision.master, unit->trained_shard)); });
     }
   }
@@ -209,7 +210,7 @@ void AdamW::pass(const Pass& pass, const std::vector<Group>& groups) {
     }
     const std::int64_t reads = lists + (pass.temporary_read ? 1 : 0);
     const std::int64_t writes = static_cast<std::int64_t>(pass.updates.size()) + (pass.temporary_written ? 1 : 0);
-    builder_.launch(kernel(pass.op, reads * group.elements, writes * group.elements), Stream::compute, kOptimizerOp, operands);
+    builder_.launch(kernel(pass.op, reads * group.elements, writes * group.elements), stream_, kOptimizerOp, operands);
     builder_.computes([&] { return update_call(group); });
     builder_.host_work(hw::HostWork::extra_launch, group.further_launches);
   }
@@ -233,7 +234,7 @@ void AdamW::multi_tensor() {
   pass({"aten::_foreach_lerp_", {&Unit::sharded_grad}, {&Unit::exp_avg}}, groups(2));
   pass({"aten::_foreach_mul_ beta2", {}, {&Unit::exp_avg_sq}}, groups(1));
   pass({"aten::_foreach_addcmul_", {&Unit::sharded_grad}, {&Unit::exp_avg_sq}}, groups(3));
-  for (const BufferId buffer : temporary_) builder_.alloc(buffer, Stream::compute);
+  for (const BufferId buffer : temporary_) builder_.alloc(buffer, stream_);
   pass({"aten::_foreach_sqrt", {&Unit::exp_avg_sq}, {}, false, true}, groups(2));
   pass({"aten::_foreach_div_", {}, {}, true, true}, groups(1));
   pass({"aten::_foreach_add_ eps", {}, {}, true, true}, groups(1));
@@ -249,15 +250,15 @@ void AdamW::for_loop() {
     const std::int64_t count = tensors(u), n = (u.trained_shard + count - 1) / count;  // a shard's parameters, as if of one size
     const auto launch = [&](const char* op, std::int64_t reads, std::int64_t writes, std::initializer_list<Operand> operands) {
       const KernelId id = kernel(op, reads * n, writes * n);
-      for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, Stream::compute, kOptimizerOp, operands);
+      for (std::int64_t k = 0; k < count; ++k) builder_.launch(id, stream_, kOptimizerOp, operands);
     };
     launch("aten::mul_ weight decay", 1, 1, {inout(u.master)});
     launch("aten::lerp_", 2, 1, {inout(u.exp_avg), in(u.sharded_grad)});
     launch("aten::mul_ beta2", 1, 1, {inout(u.exp_avg_sq)});
     launch("aten::addcmul_", 2, 1, {inout(u.exp_avg_sq), in(u.sharded_grad)});
-    builder_.alloc(root, Stream::compute);
+    builder_.alloc(root, stream_);
     launch("aten::sqrt", 1, 1, {in(u.exp_avg_sq), out(root)});
-    builder_.alloc(denominator, Stream::compute);
+    builder_.alloc(denominator, stream_);
     launch("aten::div", 1, 1, {in(root), out(denominator)});
     builder_.free(root);
     launch("aten::add_ eps", 1, 1, {inout(denominator)});

@@ -2,6 +2,7 @@
 // Follows torch/optim/adamw.py, ATen/native/cuda/MultiTensorApply.cuh and FSDP's clip_grad_norm_. Test: tests/unit/adamw_test.cpp.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "program/builder.hpp"
@@ -12,7 +13,8 @@ namespace stepcast::program {
 
 class AdamW {
  public:
-  AdamW(const StepSpec& spec, Builder& builder, const std::vector<Unit>& units);
+  /// On `stream`, whose pool its state and temporaries are of. The units must outlive this object.
+  AdamW(const StepSpec& spec, Builder& builder, std::span<const Unit> units, Stream stream = Stream::compute);
   /// Clipping, if asked for, and the update. The first step creates the optimizer state.
   void step();
   /// The update alone.
@@ -60,6 +62,7 @@ class AdamW {
 
   const StepSpec& spec_;
   Builder& builder_;
+  Stream stream_;
   std::vector<const Unit*> units_;  // those with something to train
   std::int64_t element_;            // bytes of the master type
   bool state_created_ = false;

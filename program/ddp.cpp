@@ -64,7 +64,8 @@ std::vector<std::vector<std::size_t>> assign_buckets(std::span<const std::int64_
 
 Ddp::Ddp(const StepSpec& spec, Builder& builder, std::vector<Unit>& units, Work& work) : TrainingStep(spec, builder, work), units_(units), hooks_(builder) {
   name_parameters();
-  name_buckets();
+  if (spec.optimizer.in_backward) name_steps();
+  else name_buckets();
   for (std::size_t i = 0; i < parameters_.size(); ++i) hooks_.watch(i, parameters_[i].produced);
   const std::int64_t from = hw::bytes_per_element(spec.precision.master), to = hw::bytes_per_element(spec.precision.param);
   for (const Unit& unit : units) {
@@ -127,6 +128,18 @@ Ddp::Parameter Ddp::parameter(BufferId produced) {
   return result;
 }
 
+/// One rank alone is a module without the wrapper: no buckets, and hooks of the optimizer in place of the reducer's.
+void Ddp::name_steps() {
+  optimizer_in_backward_.emplace(spec_, builder_, Stream::compute);
+  for (const Parameter& parameter : parameters_) {
+    const std::string& label = builder_.program().buffers[parameter.produced].label;
+    const std::string owner = label.substr(0, label.find('.'));
+    const Unit& unit = *std::find_if(units_.begin(), units_.end(), [&](const Unit& u) { return u.name == owner; });
+    const std::int64_t begin = builder_.executable() ? entry_of_gradient(unit, label).begin : 0;
+    optimizer_in_backward_->add(owner + "." + gradient_name(label), unit, begin, gradient_part(parameter, parameter.gradient));
+  }
+}
+
 /// With fixed costs each unit has one bucket.
 void Ddp::name_buckets() {
   if (!scheduled_only()) {
@@ -171,7 +184,8 @@ void Ddp::place_gradients(Unit& unit) const {
     const std::string owner = label.substr(0, label.find('.'));
     if (owner != unit.name) continue;
     const Part from = spec_.policy.gradient_as_bucket_view ? bucket_part(parameter) : gradient_part(parameter, parameter.gradient);
-    unit.gradients.push_back({from, entry_of_gradient(unit, label).begin});
+    const std::int64_t begin = entry_of_gradient(unit, label).begin;
+    unit.gradients.push_back({from, begin, begin});
   }
 }
 
@@ -202,7 +216,7 @@ void Ddp::setup() {
 // --- the step ----------------------------------------------------------------------------------------------------------------------------------------
 
 void Ddp::forward() {
-  builder_.host_work(hw::HostWork::ddp_pre_forward);
+  if (!optimizer_in_backward_) builder_.host_work(hw::HostWork::ddp_pre_forward);
   rebuild_buckets();
   work_.copy_inputs();
   cast_weights(root());
@@ -239,7 +253,7 @@ void Ddp::backward() {
   with_hooks([&] { work_.embedding_backward(); });
   drop_weights(root());
   if (scheduled_only()) bucket_ready(buckets_.size() - 1);
-  if (sync_gradients_) finalize();
+  if (sync_gradients_ && !optimizer_in_backward_) finalize();
 }
 
 /// Autocast: each weight is cast where it is used and kept for the backward.
@@ -271,9 +285,17 @@ void Ddp::with_hooks(Emit emit, std::size_t not_yet) {
       });
 }
 
-/// AccumulateGrad, then the reducer's autograd hook.
+/// optimizer.step() and zero_grad() of this parameter's own optimizer.
+void Ddp::step_now(Parameter& parameter) {
+  optimizer_in_backward_->step(static_cast<std::size_t>(&parameter - parameters_.data()));
+  builder_.free(parameter.gradient);
+  parameter.exists = gradients_exist_ = false;
+}
+
+/// AccumulateGrad, then the reducer's autograd hook or that of the optimizer.
 void Ddp::gradient_ready(Parameter& parameter) {
   accumulate(parameter);
+  if (optimizer_in_backward_) return step_now(parameter);
   if (!sync_gradients_) return;
   builder_.host_work(hw::HostWork::ddp_gradient_hook);
   if (arrival_.size() < parameters_.size()) arrival_.push_back(static_cast<std::size_t>(&parameter - parameters_.data()));

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "program/intercept.hpp"
+#include "program/optimizer_in_backward.hpp"
 #include "program/training_step.hpp"
 #include "program/units.hpp"
 
@@ -60,6 +62,7 @@ class Ddp final : public TrainingStep {
   void backward() override;
 
   void name_parameters();
+  void name_steps();
   void name_buckets();
   void fill_buckets(std::span<const std::size_t> order, std::int64_t first_cap, const char* suffix);
   void add_bucket(const std::string& name, std::int64_t bytes, std::size_t size, bool outer);
@@ -77,6 +80,7 @@ class Ddp final : public TrainingStep {
   template <class Emit>
   void with_hooks(Emit emit, std::size_t not_yet = kNone);
   void gradient_ready(Parameter& parameter);
+  void step_now(Parameter& parameter);
   void accumulate(Parameter& parameter);
   void bucket_ready(std::size_t bucket);
   void all_reduce(Bucket& bucket);
@@ -89,6 +93,7 @@ class Ddp final : public TrainingStep {
   std::vector<Unit>& units_;
   std::vector<Parameter> parameters_;  // in reverse registration order
   std::vector<Bucket> buckets_;
+  std::optional<OptimizerInBackward> optimizer_in_backward_;  // parameters by their numbers here
   GradientHooks hooks_;
   std::vector<std::vector<KernelId>> casts_;  // of weights, by unit
   std::size_t shared_ = kNone;                // the parameter of tied embeddings: ready when the embedding has added its part

@@ -37,6 +37,7 @@ class Fsdp1 final : public TrainingStep {
   void blocks_forward(std::int64_t first, std::int64_t count);
   void blocks_backward(std::int64_t first, std::int64_t count);
   void watch_inner_units();
+  void inner_backward(std::int64_t block);
   void unit_backward(Unit& unit);
   void outer_recompute(Unit& unit);
 
@@ -75,6 +76,7 @@ class Fsdp1 final : public TrainingStep {
   void close(const Unit* unit);
   EventId free_event(const Unit& unit, Freed when);
   [[nodiscard]] bool frees_after_forward() const;
+  [[nodiscard]] bool rebuilds(std::int64_t block) const;
   [[nodiscard]] bool recomputes_outside(const Unit& unit) const;
   /// Whether a gradient passes through the unit: not behind a frozen embedding, in blocks that are frozen too.
   [[nodiscard]] bool has_backward(const Unit& unit) const;

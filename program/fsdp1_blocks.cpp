@@ -22,25 +22,41 @@ void Fsdp1::blocks_forward(std::int64_t first, std::int64_t count) {
     }
     inner_uses_.run(
         builder_, forward, [&](std::size_t inner) { pre_forward(&units_[inner]); },
-        [&](std::size_t inner) { post_forward(&units_[inner], has_backward(units_[inner])); });
+        [&](std::size_t inner) { post_forward(&units_[inner], has_backward(units_[inner]) && !(spec_.recompute.reentrant && rebuilds(block))); });
   }
 }
 
 void Fsdp1::blocks_backward(std::int64_t first, std::int64_t count) {
   for (std::int64_t block = first + count; block-- > first;) {
-    const auto backward = [&] { work_.block_backward(block); };
-    if (inner_uses_.empty()) {
-      backward();
-      continue;
-    }
-    inner_uses_.run(
-        builder_, backward, [&](std::size_t inner) { pre_backward(&units_[inner]); },
-        [&](std::size_t inner) {
-          accumulate_flat_gradient(units_[inner]);
-          post_backward(units_[inner]);
-        });
+    if (inner_uses_.empty()) work_.block_backward(block);
+    else inner_backward(block);
   }
 }
+
+/// A checkpoint around the block runs the hooks of units inside of it once more, and this time too they install those of the backward. The non-reentrant kind begins when the backward asks for what was
+/// dropped: the unit that does has run its pre-backward by then, and returns from its hooks at once.
+void Fsdp1::inner_backward(std::int64_t block) {
+  inner_uses_.run(
+      builder_, [&] { work_.block_backward(block); },
+      [&](std::size_t inner) {
+        if (rebuilds(block) && !spec_.recompute.reentrant) pre_backward(&units_[inner]);
+      },
+      [&](std::size_t inner, bool rebuilding) {
+        if (!rebuilding) return pre_backward(&units_[inner]);
+        if (!units_[inner].ran_pre_backward) pre_forward(&units_[inner]);
+      },
+      [&](std::size_t inner, bool rebuilding) {
+        if (rebuilding) {
+          if (!units_[inner].ran_pre_backward) post_forward(&units_[inner]);
+          return;
+        }
+        accumulate_flat_gradient(units_[inner]);
+        post_backward(units_[inner]);
+      });
+}
+
+/// Whether a checkpoint stands around the whole block.
+bool Fsdp1::rebuilds(std::int64_t block) const { return spec_.recompute.mode != RecomputeMode::per_op && work_.recomputes(block); }
 
 void Fsdp1::unit_backward(Unit& unit) {
   const bool outside = recomputes_outside(unit);

@@ -25,6 +25,7 @@ Fsdp2::Fsdp2(const StepSpec& spec, Builder& builder, Fsdp2Groups& wrapped, Work&
   for (const Unit& u : wrapped.units) name_unit(u.name, u.index);
   name_unit("root", -1);
   watch_inner_units();
+  if (spec.optimizer.in_backward) name_steps();
 }
 
 void Fsdp2::forward() {
@@ -214,14 +215,14 @@ void Fsdp2::copy_in(Index i) {
 }
 
 /// In the forward the staging buffer is kept until the next group comes, so that its copy-in and all-gather need not wait for this copy-out.
-void Fsdp2::wait_for_unshard(Index i) {
+void Fsdp2::wait_for_unshard(Index i, bool in_forward) {
   Fsdp2Group& g = group(i);
   if (!g.pending) return;
   g.pending = false;
-  if (!in_backward_ && held_ != kNone) release_staging(group(held_));
+  if (in_forward && held_ != kNone) release_staging(group(held_));
   copy_out(i);
-  if (in_backward_) release_staging(g);
-  else held_ = i;
+  if (in_forward) held_ = i;
+  else release_staging(g);
 }
 
 void Fsdp2::copy_out(Index i) {

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "program/builder.hpp"
 #include "program/fsdp2_groups.hpp"
 #include "program/groups.hpp"
 #include "program/inner_units.hpp"
+#include "program/optimizer_in_backward.hpp"
 #include "program/training_step.hpp"
 
 namespace stepcast::program {
@@ -39,6 +41,9 @@ class Fsdp2 final : public TrainingStep {
   void find_fp8_scales();
   void blocks_forward(std::int64_t first, std::int64_t count);
   void blocks_backward(std::int64_t first, std::int64_t count);
+  void inner_backward(std::int64_t block);
+  void rebuilding_pre_forward(Index i);
+  void rebuilding_post_forward();
   void watch_inner_units();
 
   // Hooks. `kNone`: a module without parameters of its own.
@@ -53,7 +58,8 @@ class Fsdp2 final : public TrainingStep {
   // The parts that they share.
   void unshard(Index i);
   void copy_in(Index i);
-  void wait_for_unshard(Index i);
+  void wait_for_unshard(Index i) { wait_for_unshard(i, !in_backward_); }
+  void wait_for_unshard(Index i, bool in_forward);
   void copy_out(Index i);
   void reshard(Index i);
   void reshard_post_forward(Index i);
@@ -70,6 +76,8 @@ class Fsdp2 final : public TrainingStep {
   void reduce_scatter(Index i, BufferId output);
   void all_reduce(Index i, BufferId output);
   void finish_reduction(Index i, BufferId output, Stream stream);
+  void name_steps();
+  void step_now(Index i, Stream pool, Stream stream);
   void send_to_host(Index i, BufferId gradient, Stream pool, Stream stream);
   void wait_for_outstanding();
 
@@ -105,6 +113,8 @@ class Fsdp2 final : public TrainingStep {
   std::vector<Index> blocks_;  // and units inside of them, in forward order
   bool blocks_in_root_;        // none is a group of its own
   UnitUses inner_uses_;        // by index
+  std::optional<OptimizerInBackward> optimizer_in_backward_;
+  std::vector<std::size_t> first_step_;  // by index: of a group's tensors there
 
   std::vector<Index> post_forward_order_;
   Index held_ = kNone;                             // forward: its staging buffer is given back by the next group

@@ -25,12 +25,46 @@ void Fsdp2::blocks_forward(std::int64_t first, std::int64_t count) {
 
 void Fsdp2::blocks_backward(std::int64_t first, std::int64_t count) {
   for (std::int64_t block = first + count; block-- > first;) {
-    const auto backward = [&] { work_.block_backward(block); };
-    if (inner_uses_.empty()) backward();
-    else
-      inner_uses_.run(
-          builder_, backward, [&](Index inner) { pre_backward(inner); }, [&](Index inner) { post_backward(inner); });
+    if (inner_uses_.empty()) work_.block_backward(block);
+    else inner_backward(block);
   }
+}
+
+/// A checkpoint around the block runs the hooks of groups inside of it once more, when the backward asks for what was dropped: the group that does has run its pre-backward by then, and its
+/// hooks return at once.
+void Fsdp2::inner_backward(std::int64_t block) {
+  Index ran = kNone;
+  inner_uses_.run(
+      builder_, [&] { work_.block_backward(block); },
+      [&](Index inner) {
+        if (spec_.recompute.mode == RecomputeMode::per_op || !work_.recomputes(block)) return;
+        ran = inner;
+        pre_backward(inner);
+      },
+      [&](Index inner, bool rebuilding) {
+        if (inner == ran) return;
+        if (rebuilding) rebuilding_pre_forward(inner);
+        else pre_backward(inner);
+      },
+      [&](Index inner, bool rebuilding) {
+        if (!rebuilding) post_backward(inner);
+        else if (inner != ran) rebuilding_post_forward();
+      });
+}
+
+/// No root's forward is running, so the group takes itself for the root: its streams wait for compute (FSDPState._root_pre_forward).
+void Fsdp2::rebuilding_pre_forward(Index i) {
+  builder_.host_work(hw::HostWork::fsdp2_pre_forward);
+  stream_wait(Stream::copy_in, Stream::compute);
+  stream_wait(Stream::all_gather, Stream::compute);
+  unshard(i);
+  wait_for_unshard(i, true);
+}
+
+/// It keeps its parameters for the backward and its place in the order of the forward (FSDPParamGroup.post_forward, is_bw); as the root it gives its staging buffer back.
+void Fsdp2::rebuilding_post_forward() {
+  builder_.host_work(hw::HostWork::fsdp2_post_forward);
+  end_of_forward();
 }
 
 bool Fsdp2::has_backward(Index i) {

@@ -147,6 +147,8 @@ void Fsdp2::finish_reduction(Index i, BufferId output, Stream stream) {
     builder_.computes([&] { return add_call(shard_part(i, u.sharded_grad, spec_.precision.master), shard_part(i, result, spec_.precision.master)); });
     if (casts_back) builder_.free(result);
   }
+  g.has_sharded_grad = !offloaded() && !optimizer_in_backward_;
+  if (optimizer_in_backward_) step_now(i, casts_back ? stream : Stream::reduce_scatter, stream);
   if (offloaded()) send_to_host(i, result, casts_back ? stream : Stream::reduce_scatter, stream);
   builder_.record(g.finished, stream);
   if (offloaded() && micro_batch_ > 0 && !spec_.policy.no_sync) {  // the sum is formed on the host, behind a copy that blocks
@@ -156,7 +158,28 @@ void Fsdp2::finish_reduction(Index i, BufferId output, Stream stream) {
   g.unfinished = true;
   g.holds_reduce_output = output == g.reduce_output && stream != Stream::reduce_scatter;
   if (output == g.reduce_output && stream == Stream::reduce_scatter) builder_.free(output);
-  g.has_sharded_grad = !offloaded();
+}
+
+/// foreach_reduce runs hooks of parameters (register_post_accumulate_grad_hook) on the stream of the reduction, which is current there: the optimizer of one rank's shards has a
+/// stream and a pool of its own.
+void Fsdp2::name_steps() {
+  optimizer_in_backward_.emplace(spec_, builder_, replicated() ? Stream::all_reduce : Stream::reduce_scatter);
+  std::size_t steps = 0;
+  for (Index i = 0; i < wrapped_.groups.size(); ++i) {
+    first_step_.push_back(steps);
+    for (std::size_t t = 0; t < group(i).trained.size(); ++t, ++steps) {
+      const TrainedShard& shard = group(i).trained[t];
+      const std::string name = unit(i).name + "." + std::to_string(t) + "." + shard.name;  // a group may hold several blocks
+      optimizer_in_backward_->add(name, unit(i), shard.begin, part(unit(i).sharded_grad, spec_.precision.master, shard.count, shard.gradient_begin));
+    }
+  }
+}
+
+/// The gradients of a group are parts of one tensor, which goes with the last of them; one from another stream's pool is kept until the end of the backward.
+void Fsdp2::step_now(Index i, Stream pool, Stream stream) {
+  for (std::size_t t = 0; t < group(i).trained.size(); ++t) optimizer_in_backward_->step(first_step_[i] + t);
+  if (pool == stream) builder_.free(unit(i).sharded_grad);
+  else group(i).holds_gradient = true;
 }
 
 /// Parameter by parameter. A gradient from another stream's pool is kept until the end of the backward.

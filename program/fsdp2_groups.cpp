@@ -121,11 +121,24 @@ class GroupMaker {
     group.reshards_after_forward = !unit.root && !unit.own_head && spec_.policy.reshard_after_forward != kKeepAfterForward;
     group.unshards_in_backward = !unit.own_embedding || spec_.policy.unshard_embedding_in_backward;
     name_buffers(unit, group, wrapped.tensors);
+    if (spec_.optimizer.in_backward) group.trained = trained_shards(unit, wrapped.tensors);
     name_kernels(unit, group, wrapped.tensors);
     name_collectives(unit, group, gathered_shard(wrapped.tensors) * unit.flat.ranks);
     name_events(unit, group);
     result_.units.push_back(std::move(unit));
     result_.groups.push_back(std::move(group));
+  }
+
+  static std::vector<TrainedShard> trained_shards(const Unit& unit, const std::vector<ParameterTensor>& tensors) {
+    std::vector<TrainedShard> result;
+    std::int64_t begin = 0, gradient_begin = 0;
+    for (const ParameterTensor& tensor : tensors) {
+      const std::int64_t count = shard_elements(tensor, unit.flat.ranks);
+      if (!tensor.frozen) result.push_back({tensor.name, count, begin, gradient_begin});
+      begin += count;
+      gradient_begin += tensor.frozen ? 0 : count;
+    }
+    return result;
   }
 
   /// Bytes per element in which a parameter is gathered.

@@ -12,6 +12,14 @@
 
 namespace stepcast::program {
 
+/// This rank's shard of a tensor that is trained, by itself. In elements.
+struct TrainedShard {
+  std::string name;                 // of the tensor in the model's part: "q.weight"
+  std::int64_t count = 0;           // with padding
+  std::int64_t begin = 0;           // in the group's shard
+  std::int64_t gradient_begin = 0;  // in the shard of what is trained
+};
+
 /// Beside the Unit of the same index, which holds what the optimizer and the model's kernels need. S = shard of all parameters with their padding, W ranks;
 /// p, r, m = bytes per element of parameters, reduction and master copy;
 /// p is 1 for the weights that are gathered in fp8.
@@ -31,6 +39,7 @@ struct Fsdp2Group {
   KernelId cast_fp8 = 0;                           // of one weight's shard
   std::uint32_t fp8_weights = 0;                   // gathered in fp8
   std::int64_t fp8_shard = 0;                      // elements of their shards
+  std::vector<TrainedShard> trained;               // for an optimizer in the backward
   std::vector<KernelId> clones;                    // of each parameter's part that is kept after the forward
   std::uint32_t all_gather = 0, all_gather_sub = 0, reduce_scatter = 0, all_reduce = 0;
   EventId gathered = 0, copied_out = 0, resharded = 0, reduced = 0, finished = 0;

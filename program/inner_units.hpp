@@ -26,50 +26,69 @@ class UnitUses {
   /// Lets `emit` make its calls, with `begin(unit)` before the allocations of a unit's first kernel and `end(unit)` behind its last.
   template <class Emit, class Begin, class End>
   void run(Builder& builder, Emit emit, Begin begin, End end) {
+    run(
+        builder, emit, [](std::size_t) {}, [&](std::size_t unit, bool) { begin(unit); }, [&](std::size_t unit, bool) { end(unit); });
+  }
+
+  /// The same for the backward of a block that is rebuilt before it: a unit is used by the rebuilding, between its marks, and by the backward proper, and `begin` and `end` are told which
+  /// (true: the rebuilding). `trigger(unit)`, before everything: the unit that the backward's first kernel belongs to, if there is one.
+  template <class Emit, class Trigger, class Begin, class End>
+  void run(Builder& builder, Emit emit, Trigger trigger, Begin begin, End end) {
     intercept(
         builder, emit,
         [&](std::span<const Op> calls, std::size_t i) {
           if (i == 0) find(calls);
+          if (i == 0 && trigger_ != kNone) trigger(trigger_);
           for (const Range& use : uses_) {
-            if (use.first == i) begin(use.unit);
+            if (use.first == i) begin(use.unit, use.rebuilding);
           }
         },
         [&](std::span<const Op>, std::size_t i) {
           for (const Range& use : uses_) {
-            if (use.last == i) end(use.unit);
+            if (use.last == i) end(use.unit, use.rebuilding);
           }
         });
   }
 
  private:
   struct Range {
-    std::size_t unit, first, last;
+    std::size_t unit;
+    bool rebuilding;
+    std::size_t first, last;
   };
 
   void find(std::span<const Op> calls) {
     uses_.clear();
+    trigger_ = kNone;
+    bool rebuilding = false, any = false;  // `any`: a kernel of the backward proper
     for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (calls[i].kind == OpKind::mark && builder_.program().marks[calls[i].id].kind == MarkKind::recompute)
+        rebuilding = builder_.program().marks[calls[i].id].begin;
       if (calls[i].kind != OpKind::launch) continue;
       for (const Operand& operand : builder_.program().operands_of(calls[i])) {
-        if (operand.buffer < by_buffer_.size() && by_buffer_[operand.buffer] != kNone) add(by_buffer_[operand.buffer], calls, i);
+        if (operand.buffer >= by_buffer_.size() || by_buffer_[operand.buffer] == kNone) continue;
+        add(by_buffer_[operand.buffer], rebuilding, calls, i);
+        if (!rebuilding && !any) trigger_ = by_buffer_[operand.buffer];
       }
+      any = any || !rebuilding;
     }
   }
 
-  void add(std::size_t unit, std::span<const Op> calls, std::size_t i) {
-    const auto known = std::find_if(uses_.begin(), uses_.end(), [&](const Range& use) { return use.unit == unit; });
+  void add(std::size_t unit, bool rebuilding, std::span<const Op> calls, std::size_t i) {
+    const auto known = std::find_if(uses_.begin(), uses_.end(), [&](const Range& use) { return use.unit == unit && use.rebuilding == rebuilding; });
     if (known != uses_.end()) {
       known->last = i;
       return;
     }
     std::size_t first = i;
     while (first > 0 && calls[first - 1].kind == OpKind::alloc) --first;
-    uses_.push_back({unit, first, i});
+    uses_.push_back({unit, rebuilding, first, i});
   }
 
   const Builder& builder_;
   std::vector<std::size_t> by_buffer_;
   std::vector<Range> uses_;
+  std::size_t trigger_ = kNone;
 };
 
 }  // namespace stepcast::program

@@ -58,7 +58,7 @@ KernelWork::KernelWork(const StepSpec& spec, Builder& builder, const std::vector
       metrics_(builder, "metrics", {}),
       input_(builder.buffer("input.ids", input_tensors(spec) * tensor_bytes(spec), Owner::input)),
       input_copied_(builder.event("input copied")) {
-  if (!is_zero(spec.policy.framework)) adamw_.emplace(spec, builder, units);
+  if (!is_zero(spec.policy.framework) && !spec.optimizer.in_backward) adamw_.emplace(spec, builder, units);
   const hw::KernelShape copy{.kind = hw::KernelKind::copy_to_device, .write_bytes = tensor_bytes(spec), .pinned = spec.input.pin_memory};
   copy_input_ = builder.kernel(copy, "aten::copy_ input", spec.input.pin_memory ? "Memcpy HtoD (Pinned -> Device)" : "Memcpy HtoD (Pageable -> Device)");
   write_blocks();

@@ -65,7 +65,7 @@ class KernelWork final : public Work {
   KernelId copy_input_;
   EventId input_copied_;
   std::optional<BufferId> kept_logits_;
-  std::optional<AdamW> adamw_;  // ZeRO has an optimizer of its own
+  std::optional<AdamW> adamw_;  // ZeRO has an optimizer of its own, and in the backward every parameter has
 };
 
 }  // namespace stepcast::program

@@ -45,17 +45,34 @@ Broken per_op_rule(const StepSpec& spec) {
   return {};
 }
 
+/// A checkpoint of a block with units inside of it stands around them.
+Broken inner_recompute_rule(const StepSpec& spec) {
+  const Recompute& r = spec.recompute;
+  if (r.mode == RecomputeMode::per_op)  // the attention's core has no parameters, and so no unit's hooks
+    return r.ops == RecomputeOps::attention ? Broken{}
+                                            : BrokenRule{"/recompute/ops", "hooks of units inside a block whose kernels are kept are not supported yet",
+                                                         "recompute whole blocks, or use whole blocks as units"};
+  if (r.nesting == Nesting::inside)
+    return BrokenRule{"/recompute/nesting", "the checkpoint of a block stands around the units inside of it", "use \"outside\""};
+  if (spec.model.experts > 0)
+    return BrokenRule{"/recompute/mode", "is not known for units inside a block with experts, whose first kernels of the backward are no unit's",
+                      "use whole blocks as units"};
+  if (spec.policy.framework == Framework::fsdp2 && spec.policy.forward_prefetch_depth > 0)
+    return BrokenRule{"/policy/forward_prefetch_depth", "in a recomputation the lists would gather units whose backward is over", "leave it out"};
+  return {};
+}
+
 Broken recompute_rule(const StepSpec& spec) {
   const Recompute& r = spec.recompute;
   if (r.mode == RecomputeMode::none) return {};
   const Wrapping wrapping = wrapping_of(spec);
-  if (!wrapping.inner.empty())
-    return BrokenRule{"/recompute/mode", "a recomputed block runs the hooks of units inside of it once more, which is not supported yet",
-                      "use whole blocks as units"};
+  if (!wrapping.inner.empty()) {
+    if (Broken broken = inner_recompute_rule(spec)) return broken;
+  }
   if (r.mode == RecomputeMode::per_op) return per_op_rule(spec);
   if (r.nesting == Nesting::inside) return {};
-  if (!wrapping.blocks || spec.policy.blocks_per_unit != 1)
-    return BrokenRule{"/recompute/nesting", "\"outside\" is known for units of one block only", "use \"inside\""};
+  if (wrapping.inner.empty() && (!wrapping.blocks || spec.policy.blocks_per_unit != 1))
+    return BrokenRule{"/recompute/nesting", "\"outside\" is known for units of one block, or inside a block", "use \"inside\""};
   if (!r.reentrant && spec.policy.release == Release::before_2_1)
     return BrokenRule{"/recompute/nesting", "non-reentrant checkpointing around a unit fails before release 2.1, whose hooks do not know a recomputation",
                       "use \"inside\", or reentrant"};
@@ -101,7 +118,9 @@ Broken fp8_rule(const StepSpec& spec) {
   const Precision& precision = spec.precision;
   const ModelShape& m = spec.model;
   if (precision.param != hw::Dtype::bf16) return BrokenRule{"/precision/matmul", "fp8 products stand between bf16 activations", "use param \"bf16\""};
-  if (m.experts > 0) return BrokenRule{"/precision/matmul", "fp8 is not known for experts, whose numbers of tokens are odd", "leave it out"};
+  if (m.experts > 0 && (precision.matmul == Matmul::fp8_delayed || precision.matmul == Matmul::fp8_blockwise))
+    return BrokenRule{"/precision/matmul", "Transformer Engine multiplies experts in groups, of which there are no figures",
+                      "use \"fp8-tensorwise\" or \"fp8-rowwise\""};
   if (!multiple_of_16(m.hidden) || !multiple_of_16(m.ffn) || !multiple_of_16(query_width(m)) || !multiple_of_16(kv_width(m)) ||
       !multiple_of_16(tokens(spec.batch)))
     return BrokenRule{"/precision/matmul", "fp8 products need tokens, hidden, ffn and the widths of heads to be multiples of 16", ""};
@@ -135,6 +154,37 @@ Broken precision_rule(const StepSpec& spec) {
   return {};
 }
 
+/// Whose hooks see a reduced gradient while the backward runs.
+Broken in_backward_framework_rule(const StepSpec& spec) {
+  const char* key = "/optimizer/in_backward";
+  const Policy& p = spec.policy;
+  if (p.framework == Framework::fsdp1)
+    return BrokenRule{key, "\"fsdp1\" gives its flat parameters their gradients when the backward is over", "use \"fsdp2\", or \"ddp\" on one rank"};
+  if (is_zero(p.framework)) return BrokenRule{key, "DeepSpeed steps when the backward is over", "use \"fsdp2\", or \"ddp\" on one rank"};
+  if (p.cpu_offload != CpuOffload::none) return BrokenRule{key, "hooks would run before a gradient has reached the host", "leave cpu_offload out"};
+  if (p.framework == Framework::fsdp2) return {};
+  if (spec.world.ranks() > 1) return BrokenRule{key, "hooks of parameters run before \"ddp\" has reduced their gradients", "use \"fsdp2\""};
+  if (p.bucket_cap) return BrokenRule{"/policy/bucket_cap", "one rank whose optimizer is in the backward has no buckets", "leave it out"};
+  if (p.gradient_as_bucket_view)
+    return BrokenRule{"/policy/gradient_as_bucket_view", "one rank whose optimizer is in the backward has no buckets", "leave it out"};
+  return {};
+}
+
+/// What a step for each parameter, made as soon as its gradient is there, excludes.
+Broken in_backward_rule(const StepSpec& spec) {
+  if (!spec.optimizer.in_backward) return {};
+  const char* key = "/optimizer/in_backward";
+  if (spec.kernels.set == KernelSet::fixed) return BrokenRule{key, "fixed costs have one optimizer for everything", "leave it out"};
+  if (Broken broken = in_backward_framework_rule(spec)) return broken;
+  if (spec.batch.grad_accum > 1) return BrokenRule{key, "gradients that are used at once can't be accumulated", "use /batch/grad_accum 1"};
+  if (spec.optimizer.clip_grad_norm)
+    return BrokenRule{key, "the global norm is known only when the backward is over", "set /optimizer/clip_grad_norm to false"};
+  if (spec.precision.grad_scaler) return BrokenRule{key, "GradScaler looks through all gradients before any is used", "use bf16"};
+  if (!spec.optimizer.zero_grad_set_to_none)
+    return BrokenRule{"/optimizer/zero_grad_set_to_none", "an optimizer in the backward gives gradients back", "leave it out"};
+  return {};
+}
+
 }  // namespace
 
 std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
@@ -144,6 +194,7 @@ std::optional<BrokenRule> broken_rule(const StepSpec& spec) {
     return BrokenRule{"/optimizer/clip_host_sync", "with cpu_offload the host reads the norm anyway", "leave it out"};
   if (spec.optimizer.clip_host_sync && spec.kernels.set == KernelSet::fixed)
     return BrokenRule{"/optimizer/clip_host_sync", "fixed costs have no clipping", "leave it out"};
+  if (Broken broken = in_backward_rule(spec)) return broken;
   if (Broken broken = shard_group_rule(spec)) return broken;
   if (Broken broken = broken_framework_rule(spec)) return broken;
   if (Broken broken = broken_model_rule(spec)) return broken;

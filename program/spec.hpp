@@ -170,6 +170,7 @@ struct Optimizer {
   bool clip_grad_norm = true;
   bool zero_grad_set_to_none = true;  // false: gradients are kept and zeroed, and later ones added to them
   bool clip_host_sync = false;        // the host reads the norm before it goes on (error_if_nonfinite, a logged norm)
+  bool in_backward = false;           // each parameter is updated as soon as its gradient is there, which is given back at once
   bool operator==(const Optimizer&) const = default;
 };
 

@@ -26,7 +26,10 @@ class TrainingStep {
   virtual void zero_grad() = 0;
   virtual void forward() = 0;
   virtual void backward() = 0;
-  virtual void optimizer() { work_.optimizer(); }
+  /// What is left of it when the backward is over.
+  virtual void optimizer() {
+    if (!spec_.optimizer.in_backward) work_.optimizer();
+  }
 
   /// `waiter` waits for all that is on `tail` by now.
   void stream_wait(Stream waiter, Stream tail);

@@ -26,9 +26,10 @@ struct Unit {
   std::vector<ParameterEntry> entries;  // of its parameter tensors, named as in the model; `first` is not filled in
   struct GradientPlace {
     Part part;
-    std::int64_t begin = 0;  // of the parameters that it is of, in the master
+    std::int64_t begin = 0;        // of the parameters that it is of, in the master
+    std::int64_t state_begin = 0;  // and in the optimizer's state
   };
-  std::vector<GradientPlace> gradients;  // real runs of DDP: where each is; else all are in `sharded_grad`
+  std::vector<GradientPlace> gradients;  // real runs of DDP and of an optimizer in the backward: where each is; else all are in `sharded_grad`
   std::uint32_t tensors = 0;             // parameter tensors that the hooks point at buffers
   std::int64_t parameters = 0;           // their elements, without padding
   FlatParameter flat;

@@ -150,6 +150,7 @@ void describe(Io& io, program::Optimizer& optimizer) {
   io.flag("clip_grad_norm", optimizer.clip_grad_norm);
   io.flag("clip_host_sync", optimizer.clip_host_sync);
   io.flag("zero_grad_set_to_none", optimizer.zero_grad_set_to_none);
+  io.flag("in_backward", optimizer.in_backward);
 }
 
 template <class Io>

@@ -18,5 +18,6 @@ stepcast_test(program
   unit/model_test.cpp
   unit/model_variety_test.cpp
   unit/native_test.cpp
+  unit/optimizer_in_backward_test.cpp
   unit/program_text_test.cpp
   LINK stepcast_program)

@@ -24,10 +24,11 @@ std::int64_t group_of(const std::string& sharding) {
   return group > 0 ? group : std::numeric_limits<std::int64_t>::max();
 }
 
-/// By framework in words, else by sharding in words ("ZeRO-3").
-FrameworkPolicy framework_of(const Run& run) {
+/// By framework in words, else by sharding in words ("ZeRO-3"). One rank gathers and reduces nothing; where hooks of its parameters step, they have no flat parameter.
+FrameworkPolicy framework_of(const Run& run, bool in_backward) {
   const std::string words = lower(run.text("framework")), sharding = lower(run.text("sharding")), all = words + " " + sharding;
-  if (run.count("n_gpus") == 1 && !contains(words, "fsdp")) return {"fsdp1", "FULL_SHARD", ""};  // one rank gathers and reduces nothing
+  const bool alone = run.count("n_gpus") == 1 && !contains(words, "fsdp");
+  if (alone) return in_backward ? FrameworkPolicy{"ddp", "NO_SHARD", ""} : FrameworkPolicy{"fsdp1", "FULL_SHARD", ""};
   if (contains(words, "fsdp2")) return {"fsdp2", nullptr, ""};
   if (contains(words, "fsdp1")) return {"fsdp1", nullptr, ""};
   const bool all_ranks = group_of(sharding) >= run.count("n_gpus").value_or(0), first_stage = contains(all, "zero1") || contains(all, "zero-1");
@@ -95,7 +96,8 @@ void put_matmul(const Cell& precision, Settings& settings) {
 }  // namespace
 
 void put_policy(const Run& run, Settings& settings, Notes& notes) {
-  const FrameworkPolicy framework = framework_of(run);
+  const nlohmann::json* in_backward = settings.find("/optimizer/in_backward");
+  const FrameworkPolicy framework = framework_of(run, in_backward && *in_backward == true);
   settings.put("/policy/framework", framework.framework, Weight::stated);
   settings.put("/policy/sharding", framework.sharding ? framework.sharding : sharding_of(run), Weight::stated);
   if (*framework.note) notes.emplace_back(framework.note);

@@ -93,7 +93,23 @@ void Float8::weight_gradient(const Linear& linear, Slot gradient, Slot x, Slot r
   const Slot g8 = gradient_of(linear, gradient).transposed;
   Cast& x8 = saved_inputs_[input_key(linear, x)];
   if (x8.transposed == kNoSlot) x8 = cast("saved." + linear.name + ".input", {x, w_.rows(linear), linear.in}, Layouts::transposed, compiled());
-  multiply("_scaled_mm backward weight " + linear.op(), result, g8, x8.transposed, linear.out, linear.in, w_.rows(linear));
+  const Slot padded_gradient = padded(linear, "d_" + linear.name, g8, linear.out),
+             padded_input = padded(linear, linear.name + ".input", x8.transposed, linear.in);
+  multiply("_scaled_mm backward weight " + linear.op(), result, padded_gradient, padded_input, linear.out, linear.in, summed_rows(linear));
+}
+
+/// An expert has as many rows as tokens were routed to it. The product that sums over them wants a multiple of 16, which a real router's counts hardly ever are.
+std::int64_t Float8::summed_rows(const Linear& linear) const {
+  constexpr std::int64_t kMultiple = 16;
+  return (w_.rows(linear) + kMultiple - 1) / kMultiple * kMultiple;
+}
+
+/// torchao's pad_inner_dim: a copy with zeros behind the last row.
+Slot Float8::padded(const Linear& linear, const std::string& name, Slot cast, std::int64_t columns) {
+  if (w_.spec.model.experts == 0 || linear.rows == 0) return cast;
+  const std::int64_t rows = summed_rows(linear);
+  const char* op = compiled() ? "triton_poi_fused_constant_pad_nd " : "aten::constant_pad_nd ";
+  return w_.kernel(op + name, w_.activation("padded8." + name, rows * columns), {cast}, {w_.rows(linear) * columns, rows * columns}, hw::MemoryClass::copy);
 }
 
 Slot Float8::multiply(const std::string& op, Slot result, Slot a, Slot b, std::int64_t m, std::int64_t n, std::int64_t k) {

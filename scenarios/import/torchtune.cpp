@@ -37,7 +37,7 @@ void torchtune_optimizer(Settings& s, Draft& draft) {
   const std::string name = component(s, "optimizer").value_or("AdamW");
   if (name != "AdamW" && name != "Adam") s.refuse("optimizer", "\"" + name + "\" is not supported yet", "torch.optim.AdamW");
   if (s.has("optimizer.fused")) draft.set("/optimizer/implementation", s.flag("optimizer.fused").value_or(false) ? "fused" : "foreach");
-  s.only_neutral({"optimizer_in_bwd"}, "an optimizer inside the backward is not supported yet");
+  draft.maybe("/optimizer/in_backward", s.flag("optimizer_in_bwd"));
   s.ignore({"optimizer"}, "does not change the cost of a step");
   draft.set("/optimizer/clip_grad_norm", s.number("clip_grad_norm").value_or(0) > 0);
 }

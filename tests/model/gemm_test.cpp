@@ -17,7 +17,13 @@ KernelShape gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
 
 /// Round figures: 100 FLOP/ns at efficiency 1, 1 byte/ns, no fixed time, 100 processors.
 GemmRates round_gemm_rates() {
-  return {.peak = FlopsPerSecond(100e9), .bandwidth = BytesPerSecond(1e15), .misaligned_ratio = 1.1, .even_ratio = 1.6, .odd_ratio = 3.5, .processors = 100};
+  return {.peak = FlopsPerSecond(100e9),
+          .bandwidth = BytesPerSecond(1e15),
+          .misaligned_ratio = 1.1,
+          .even_columns_ratio = 1.4,
+          .even_depth_ratio = 1.6,
+          .odd_ratio = 3.5,
+          .processors = 100};
 }
 
 }  // namespace
@@ -66,6 +72,9 @@ TEST_CASE("Time: odd and misaligned sizes are slower") {
   CHECK(gemm_time(gemm(1280, 2560, 4097), smooth).si() == doctest::Approx(per_k * 4097 * 3.5));
   CHECK(gemm_time(gemm(1280, 2560, 4098), smooth).si() == doctest::Approx(per_k * 4098 * 1.6));
   CHECK(gemm_time(gemm(1280, 2560, 4100), smooth).si() == doctest::Approx(per_k * 4100 * 1.6));
+  CHECK(gemm_time(gemm(1280, 2562, 4096), smooth).si() == doctest::Approx(aligned.si() * 2562 / 2560 * 1.4));
+  CHECK(gemm_time(gemm(1280, 2562, 4098), smooth).si() == doctest::Approx(per_k * 4098 * 2562 / 2560 * 1.6));  // the dearer of the two
+  CHECK(gemm_time(gemm(1280, 2561, 4098), smooth).si() == doctest::Approx(per_k * 4098 * 2561 / 2560 * 3.5));
   CHECK(gemm_time(gemm(1281, 2560, 4096), smooth) > aligned);  // m does not count: it is no leading dimension
   CHECK(gemm_time(gemm(1281, 2560, 4096), smooth).si() == doctest::Approx(aligned.si() * 1281 / 1280));
 }

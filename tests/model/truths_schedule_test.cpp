@@ -249,9 +249,8 @@ double heads_of_128_gain() {
 }  // namespace
 
 TEST_CASE("matrix products: sizes that fill tiles and waves, and aligned ones, are faster") {
-  const double aligned = gemm_rate(4096, 10944, 4096) / gemm_rate(4096, 10922, 4096);  // reports: 46 %
-  CHECK(aligned > 1.4);
-  CHECK(aligned < 1.7);
+  CHECK(gemm_rate(4096, 10944, 4096) / gemm_rate(4096, 10922, 4096) ==
+        doctest::Approx(1.46).epsilon(0.03));  // as reported; as depth, in the down projection, 1.8
   CHECK(gemm_rate(2048, 13824, 13824) > gemm_rate(2048, 14400, 14400));
   CHECK(heads_of_128_gain() > 1.01);
   CHECK(heads_of_128_gain() < 1.30);

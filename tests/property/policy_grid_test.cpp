@@ -137,6 +137,7 @@ const Option kOptions[] = {
     {"no_clip", 2, [](StepSpec& s, int v) { s.optimizer.clip_grad_norm = v == 0; }, true},
     {"clip_host_sync", 2, [](StepSpec& s, int v) { s.optimizer.clip_host_sync = v == 1; }},
     {"zero_gradients", 2, [](StepSpec& s, int v) { s.optimizer.zero_grad_set_to_none = v == 0; }},
+    {"in_backward", 2, [](StepSpec& s, int v) { s.optimizer.in_backward = v == 1; }},
     {"model", 7,
      [](StepSpec& s, int v) {
        if (v == 1 || v == 2) s.model = program::test::gpt(250, 4, 5, 1003, 128, v == 1);

@@ -152,7 +152,8 @@ TEST_CASE("what fp8, tf32 and the scaler need") {
   CHECK(key([](StepSpec&) {}).empty());
   CHECK(key([](StepSpec& s) { s.precision.param = hw::Dtype::fp16; }) == "/precision/matmul");
   CHECK(key([](StepSpec& s) { s.model.ffn = 11000; }) == "/precision/matmul");
-  CHECK(key([](StepSpec& s) { s.model.experts = 4, s.model.active_experts = 2; }) == "/precision/matmul");
+  CHECK(key([](StepSpec& s) { s.model.experts = 4, s.model.active_experts = 2; }).empty());
+  CHECK(key([](StepSpec& s) { s.model.experts = 4, s.model.active_experts = 2, s.precision.matmul = Matmul::fp8_blockwise; }) == "/precision/matmul");
   CHECK(key([](StepSpec& s) { s.precision.matmul = Matmul::tf32; }) == "/precision/matmul");
   CHECK(key([](StepSpec& s) { s.precision.fp8_all_gather = true; }) == "/precision/fp8_all_gather");
   CHECK(key([](StepSpec& s) { s.precision.fp8_all_gather = true, s.policy.framework = Framework::fsdp2; }).empty());
@@ -160,6 +161,44 @@ TEST_CASE("what fp8, tf32 and the scaler need") {
         "/precision/fp8_all_gather");
   CHECK(key([](StepSpec& s) { s.precision.matmul = Matmul::param, s.precision.grad_scaler = true; }) == "/precision/grad_scaler");
   CHECK(key([](StepSpec& s) { s.precision = {hw::Dtype::fp16, hw::Dtype::fp16, hw::Dtype::fp32, Matmul::param, false, true}; }).empty());
+}
+
+TEST_CASE("experts: each linear layer of each expert casts its own tokens and weights; the product that sums over tokens reads padded copies of 8 bits") {
+  // 4096 tokens, 3 of 8 experts for each: 1536 rows an expert; 4094 tokens would be 1535 or 1536
+  ModelShape model = test::mixtral_8x7b();
+  model.active_experts = 3;
+  constexpr double kRows = 1536, kExperts = 8, kWide = 14336, kKv = 1024;
+  const auto more_of = [&](KernelSet set) {
+    StepSpec spec = two_blocks(model);
+    spec.kernels.set = set;
+    spec.precision.matmul = Matmul::fp8_tensorwise;
+    CHECK(check(build_program(spec, 2)).empty());
+    return more(spec);
+  };
+  const double attention = 2 * kHidden * (kHidden + kKv), network = 3 * kHidden * kWide;  // weights
+  const BlockTally eager = more_of(KernelSet::pytorch_eager);
+  CHECK(eager.forward.gemms == 0);
+  CHECK(eager.forward.launches == 4 * (4 + kExperts * 3));
+  CHECK(eager.forward.bytes == doctest::Approx(5 * (4 * kTh + attention + kExperts * (kRows * (2 * kHidden + kWide) + network))).epsilon(1e-6));
+  CHECK(eager.backward.launches == 6 * (4 + kExperts * 3) + kExperts * 3 * 2);
+  const double casts = 6 * (2 * kTh + 2 * kTokens * kKv) + 5 * (4 * kTh + attention) +
+                       kExperts * (6 * kRows * (kHidden + 2 * kWide) + 5 * (kRows * (2 * kHidden + kWide) + network));
+  const double padding = kExperts * 2 * kRows * 3 * (kHidden + kWide);  // read and written: the gradient and the input of each layer
+  CHECK(eager.backward.bytes == doctest::Approx(casts + padding).epsilon(1e-6));
+  const BlockTally compiled = more_of(KernelSet::pytorch_compile);
+  CHECK(compiled.forward.launches == 2 + 2 * 4 + kExperts * (2 + 2 * 3));  // q, k and v share a cast, and so do gate and up
+}
+
+TEST_CASE("experts: rows that are no multiple of 16 are summed over as if they were") {
+  StepSpec spec = two_blocks(test::mixtral_8x7b());
+  spec.batch.micro_batch = 1, spec.batch.seq_len = 4112;  // 2 x 4112 / 8 = 1028 rows
+  spec.precision.matmul = Matmul::fp8_rowwise;
+  const Program p = build_program(spec, 1);
+  std::set<std::int64_t> depths;
+  for (const KernelEntry& kernel : p.kernels) {
+    if (kernel.op.starts_with("_scaled_mm backward weight expert")) depths.insert(kernel.shape.k);
+  }
+  CHECK(depths == std::set<std::int64_t>{1040});
 }
 
 TEST_CASE("fp16's scaler: a pass over the gradients, the finding of all ranks, and the host waits for it unless the optimizer is fused") {

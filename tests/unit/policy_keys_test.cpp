@@ -49,7 +49,8 @@ TEST_CASE("each spelling is read, and written so that it reads again") {
                                            {"/kernels/rope=complex"},
                                            {"/host/sync_each_phase=true"},
                                            {"/kernels/expand_kv=false", "/model/kv_heads=8"},
-                                           {"/optimizer/zero_grad_set_to_none=false"}};
+                                           {"/optimizer/zero_grad_set_to_none=false"},
+                                           {"/policy/framework=fsdp2", "/optimizer/clip_grad_norm=false", "/optimizer/in_backward=true"}};
   const Scenario plain = read({});
   for (const auto& set : sets) {
     CAPTURE(set.back());

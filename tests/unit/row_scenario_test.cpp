@@ -178,3 +178,21 @@ TEST_CASE("stated cells win over facts, facts over loose words") {
   row["attention"] = "triton";
   CHECK(at(row, "/kernels/attention") == "triton");
 }
+
+TEST_CASE(
+    "torchtune's table is cumulative: its last rows have the chunked loss and, fused into the backward, the optimizer; such a single GPU has no flat "
+    "parameters") {
+  const Cells one{{"source", "pytorch/torchtune README"}, {"n_gpus", "1"}, {"framework", "single GPU (torchtune)"}, {"sharding", "none"}};
+  const auto with_note = [&](const char* note) {
+    Cells row = one;
+    row["note"] = note;
+    return row;
+  };
+  const Cells before = with_note("cumulative: + chunked cross-entropy"), after = with_note("cumulative: + optimizer step fused into backward");
+  CHECK(at(before, "/policy/framework") == "fsdp1");
+  CHECK(at(before, "/optimizer/in_backward").is_null());
+  CHECK(at(after, "/policy/framework") == "ddp");
+  CHECK(at(after, "/optimizer/in_backward") == true);
+  CHECK(at(after, "/optimizer/clip_grad_norm") == false);
+  CHECK(at(after, "/kernels/loss") == "chunked");
+}

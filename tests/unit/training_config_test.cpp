@@ -158,6 +158,12 @@ TEST_CASE("torchtune: everything in one type, chunked loss, units of their own")
   CHECK(s.batch == program::Batch{2, 4, 8192});
   CHECK(!s.optimizer.clip_grad_norm);
   CHECK(s.recompute.mode == RecomputeMode::full);
+  CHECK_FALSE(s.optimizer.in_backward);
+  const char* fused =
+      "model: torchtune.models.llama3.llama3_8b\ncustom_sharded_layers: ['output']\noptimizer_in_bwd: true\nclip_grad_norm: null\ntokenizer: {max_seq_len: "
+      "8192}\n";
+  CHECK(imported("t.yaml", fused, "").optimizer.in_backward);
+  CHECK_THROWS_WITH_AS(imported("t.yaml", std::string(fused) + "gradient_accumulation_steps: 4\n", ""), doctest::Contains("can't be accumulated"), InputError);
 }
 
 TEST_CASE("what is not known is refused with the nearest key; wrong types and values too; so is a file of no known kind") {

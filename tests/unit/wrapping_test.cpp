@@ -146,6 +146,86 @@ TEST_CASE("each way of wrapping is proven clean kernel by kernel") {
   }
 }
 
+StepSpec checkpointed(Framework framework, Wrap wrap) {
+  StepSpec spec = inside(framework, wrap);
+  spec.recompute.mode = RecomputeMode::full;
+  spec.recompute.nesting = Nesting::outside;
+  return spec;
+}
+
+const Words kForward{"AG root", "AG b0.attention", "AG b0.feed_forward", "AG b1.attention", "AG b1.feed_forward"};
+
+Words backward_of(const StepSpec& spec) {
+  Words words = gathers_and_reductions(spec);
+  CHECK(std::equal(kForward.begin(), kForward.end(), words.begin()));
+  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(kForward.size()));
+  return words;
+}
+
+TEST_CASE(
+    "a checkpoint around the block: its recomputation gathers and gives back the attention that was prefetched, the backward gathers it again; the "
+    "feed-forward has its parameters") {
+  CHECK(backward_of(checkpointed(Framework::fsdp1, Wrap::attention_and_ffn)) ==
+        Words{"AG b1.feed_forward", "AG b1.attention", "RS b1.feed_forward", "AG b1.attention", "AG b0.feed_forward", "RS b1.attention",  //
+              "AG b0.attention", "RS b0.feed_forward", "AG b0.attention", "RS b0.attention", "RS root"});
+  // FSDP2's groups keep what they have gathered in a recomputation.
+  CHECK(gathers_and_reductions(checkpointed(Framework::fsdp2, Wrap::attention_and_ffn)) ==
+        gathers_and_reductions(inside(Framework::fsdp2, Wrap::attention_and_ffn)));
+  // So do FSDP1's where nothing is resharded after a forward.
+  StepSpec kept = checkpointed(Framework::fsdp1, Wrap::attention_and_ffn);
+  kept.policy.sharding = Sharding::shard_grad_op;
+  CHECK(backward_of(kept) == Words{"RS b1.feed_forward", "RS b1.attention", "RS b0.feed_forward", "RS b0.attention", "RS root"});
+}
+
+TEST_CASE("reentrant: the recomputation gathers both and gives them back, and prefetches reach no further than the block") {
+  StepSpec spec = checkpointed(Framework::fsdp1, Wrap::attention_and_ffn);
+  spec.recompute.reentrant = true;
+  CHECK(backward_of(spec) ==
+        Words{"AG b1.attention", "AG b1.feed_forward", "AG b1.feed_forward", "AG b1.attention", "RS b1.feed_forward", "RS b1.attention",  //
+              "AG b0.attention", "AG b0.feed_forward", "AG b0.feed_forward", "AG b0.attention", "RS b0.feed_forward", "RS b0.attention", "RS root"});
+}
+
+TEST_CASE("a block whose last part is a norm: what was dropped is asked for before any unit of it is") {
+  StepSpec spec = checkpointed(Framework::fsdp1, Wrap::attention_and_ffn);
+  spec.model.layout = BlockLayout::sandwich;
+  CHECK(backward_of(spec) == Words{"AG b1.feed_forward", "AG b1.attention", "AG b1.feed_forward", "AG b1.attention", "RS b1.feed_forward", "AG b0.feed_forward",
+                                   "RS b1.attention", "AG b0.attention", "AG b0.feed_forward", "AG b0.attention", "RS b0.feed_forward", "RS b0.attention",
+                                   "RS root"});
+}
+
+TEST_CASE("linear layers under a checkpoint: six of seven are gathered three times, the down projection twice") {
+  const auto gathers = [](const StepSpec& spec, const char* name) {
+    const Words words = gathers_and_reductions(spec);
+    return std::count(words.begin(), words.end(), std::string("AG b1.") + name);
+  };
+  const StepSpec one = checkpointed(Framework::fsdp1, Wrap::linears), two = checkpointed(Framework::fsdp2, Wrap::linears);
+  for (const char* name : {"q", "k", "v", "out", "gate", "up"}) {
+    CAPTURE(name);
+    CHECK(gathers(one, name) == 3);
+    CHECK(gathers(two, name) == 2);
+  }
+  CHECK(gathers(one, "down") == 2);
+  CHECK(gathers(two, "down") == 2);
+}
+
+TEST_CASE("units inside recomputed blocks are proven clean kernel by kernel") {
+  for (const Framework framework : {Framework::fsdp1, Framework::fsdp2}) {
+    for (const Wrap wrap : {Wrap::size_based, Wrap::attention_and_ffn, Wrap::linears}) {
+      for (const BlockLayout layout : {BlockLayout::sequential, BlockLayout::parallel, BlockLayout::sandwich}) {
+        for (const bool reentrant : {false, true}) {
+          if (reentrant && framework == Framework::fsdp2) continue;
+          StepSpec spec = checkpointed(framework, wrap);
+          spec.model.layout = layout;
+          spec.recompute.reentrant = reentrant;
+          spec.recompute.mode = reentrant ? RecomputeMode::full : RecomputeMode::every_k;
+          const auto findings = check(build_program(spec, 3));
+          CHECK_MESSAGE(findings.empty(), (findings.empty() ? "" : findings.front().text));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("what units inside blocks do not go with") {
   const auto key = [](auto change) {
     StepSpec spec = inside(Framework::fsdp1, Wrap::attention_and_ffn);
@@ -154,7 +234,19 @@ TEST_CASE("what units inside blocks do not go with") {
     return std::string(broken ? broken->key : "");
   };
   CHECK(key([](StepSpec&) {}).empty());
-  CHECK(key([](StepSpec& s) { s.recompute.mode = RecomputeMode::full; }) == "/recompute/mode");
+  CHECK(key([](StepSpec& s) { s.recompute.mode = RecomputeMode::full; }) == "/recompute/nesting");  // inside a unit that is a part of the block
+  CHECK(key([](StepSpec& s) { s.recompute.mode = RecomputeMode::full, s.recompute.nesting = Nesting::outside; }).empty());
+  CHECK(key([](StepSpec& s) { s.recompute.mode = RecomputeMode::per_op; }) == "/recompute/ops");
+  CHECK(key([](StepSpec& s) {
+          s.recompute.mode = RecomputeMode::per_op, s.recompute.ops = RecomputeOps::attention, s.kernels.attention = Attention::unfused;
+        }).empty());
+  CHECK(key([](StepSpec& s) {
+          s.recompute.mode = RecomputeMode::full, s.recompute.nesting = Nesting::outside, s.model.experts = 4, s.model.active_experts = 2;
+        }) == "/recompute/mode");
+  CHECK(key([](StepSpec& s) {
+          s.recompute.mode = RecomputeMode::full, s.recompute.nesting = Nesting::outside, s.policy.release = Release::before_2_1,
+          s.policy.limit_all_gathers = false;
+        }) == "/recompute/nesting");
   CHECK(key([](StepSpec& s) { s.kernels.set = KernelSet::fixed; }) == "/policy/wrap");
   CHECK(key([](StepSpec& s) { s.policy.blocks_per_unit = 2; }) == "/policy/blocks_per_unit");
   CHECK(key([](StepSpec& s) { s.policy.framework = Framework::ddp, s.precision.reduce = s.precision.master; }) == "/policy/wrap");
