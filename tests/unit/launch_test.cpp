@@ -150,6 +150,13 @@ TEST_CASE("a rank that never comes is named, and so is a first one that is not t
                  "rank 0 does not answer at localhost:") == "rank 0 does not answer at localhost:");
 }
 
+TEST_CASE("a MASTER_ADDR that no machine can have is bad input, and is named with its rank") {
+  const std::string host(100, 'x');  // a part of a name has 63 characters at most
+  const auto meet = [&] { meet_by_tcp({1, 2, 0, host, "29500"}, 20); };
+  CHECK_THROWS_AS(meet(), InputError);
+  CHECK(contains(text_of(meet), "rank 1: MASTER_ADDR is \"" + host + "\"") == "rank 1: MASTER_ADDR is \"" + host + "\"");
+}
+
 /// Sends bytes and keeps the connection open until the end.
 Descriptor stranger(const std::string& port, const std::string& bytes) {
   std::string why;
