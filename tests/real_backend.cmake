@@ -12,3 +12,5 @@ stepcast_test(real_backend
 stepcast_test(train_grid
   property/train_grid_test.cpp
   LINK stepcast_real_backend nlohmann_json::nlohmann_json)
+
+stepcast_fuzzer(letters fuzz/letters.cpp LINK stepcast_real_backend)
