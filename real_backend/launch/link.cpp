@@ -162,10 +162,16 @@ void Link::take(const Letter& letter, RankResult& result) {
     case Word::step: return take_step(result, packet);
     case Word::out_of_memory: result.out_of_memory = true; return;
     case Word::failed: return job_.failure.raise(packet.rest());
-    case Word::never_began: result.back = true; return;
+    case Word::never_began: return take_never_began(result);
     case Word::back: return take_back(letter.from, result, packet);
     default: throw std::runtime_error("a letter of another process that is none of a training job's");
   }
+}
+
+/// The cause came before.
+void Link::take_never_began(RankResult& result) const {
+  result.back = true;
+  if (!job_.failure.raised()) throw std::runtime_error("its process has not begun the job, and does not say why");
 }
 
 void Link::take_ready(std::int32_t rank, std::uint64_t identity) {

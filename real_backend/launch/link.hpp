@@ -56,6 +56,7 @@ class Link {
   void take(const Letter& letter);
   void take(const Letter& letter, RankResult& result);
   void take_loss(std::int32_t rank, RankResult& result);
+  void take_never_began(RankResult& result) const;
   void take_ready(std::int32_t rank, std::uint64_t identity);
   static void take_step(RankResult& result, PacketReader packet);
   void take_back(std::int32_t rank, RankResult& result, PacketReader packet) const;
