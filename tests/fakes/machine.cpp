@@ -47,7 +47,7 @@ std::vector<std::string> Machine::leaks() const {
   result.insert(result.end(), the_state->streams.size(), "a stream");
   result.insert(result.end(), the_state->events.size(), "an event");
   result.insert(result.end(), the_state->blas.size(), "a handle of cuBLAS");
-  result.insert(result.end(), static_cast<std::size_t>(the_state->nvml.sessions), "a session of NVML");
+  result.insert(result.end(), static_cast<std::size_t>(the_state->nvml.openings), "NVML, which is open");
   for (const auto& [place, what] : the_state->others) result.push_back(what);
   return result;
 }

@@ -9,12 +9,12 @@ using namespace stepcast::fakes;
 
 namespace {
 
-/// Why a call can't be done: what the test wants, or no session.
+/// Why a call can't be done: what the test wants, or that it is not open.
 nvmlReturn_t refusal_of(const char* call) {
   const Nvml& nvml = state().nvml;
   const auto error = nvml.errors.find(call);
   if (error != nvml.errors.end()) return error->second;
-  return nvml.sessions > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+  return nvml.openings > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
 Health* health_of(nvmlDevice_t device) {
@@ -47,16 +47,16 @@ extern "C" {
 nvmlReturn_t nvmlInit_v2() {
   const auto error = state().nvml.errors.find("nvmlInit_v2");
   if (error != state().nvml.errors.end()) return error->second;
-  ++state().nvml.sessions;
+  ++state().nvml.openings;
   return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlShutdown() {
-  if (state().nvml.sessions == 0) {
+  if (state().nvml.openings == 0) {
     state().fault("NVML is left that was not entered");
     return NVML_ERROR_UNINITIALIZED;
   }
-  --state().nvml.sessions;
+  --state().nvml.openings;
   return NVML_SUCCESS;
 }
 

@@ -17,7 +17,7 @@ struct Health {
 struct Nvml {
   std::vector<Health> gpus;
   std::map<std::string, nvmlReturn_t> errors;  // by call: what it returns instead
-  int sessions = 0;                            // that were begun and have not ended
+  int openings = 0;                            // that were begun and have not ended
 };
 
 }  // namespace stepcast::fakes
