@@ -1,4 +1,4 @@
-// How GPUs fare while they are measured: clocks, temperature, and what slows them down. docs/measurement_file.md; test: tests/unit/bench_monitor_test.cpp, tests/unit/cuda_monitor_test.cpp.
+// How GPUs fare while they are measured: clocks, temperature, and what slows them down. docs/measurement_file.md; test: tests/unit/gpu_watch_test.cpp, tests/unit/cuda_monitor_test.cpp.
 #pragma once
 
 #include <chrono>
