@@ -3,7 +3,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
+#include "cli/bench/gpu_watch.hpp"
 #include "cli/bench/rows.hpp"
 #include "cli/command.hpp"
 #include "cli/load.hpp"
@@ -11,6 +13,7 @@
 #include "cli/progress.hpp"
 #include "cli/train/real_device.hpp"
 #include "hw_models/input_error.hpp"
+#include "hw_models/ordered_json.hpp"
 #include "program/build.hpp"
 #include "scenarios/names.hpp"
 
@@ -20,7 +23,7 @@ namespace {
 struct BenchOptions {
   ScenarioChoice choice;
   std::string device = "host", dtype = "fp32", out;
-  std::vector<std::int32_t> ranks = {2};
+  std::vector<std::int32_t> ranks;  // none: two, where there are as many
   double seconds = 0.5;
   bool force = false;
 };
@@ -38,12 +41,18 @@ real::bench::Target target_of(const RealDevice& device) {
   return {.make_driver = device.make_driver, .own_clock = true, .outgrows = std::int64_t{128} << 20, .head_start = std::int64_t{256} << 20};
 }
 
+/// Of the sweep's collectives. One GPU has none.
+std::vector<std::int32_t> ranks_of(const BenchOptions& options, const RealDevice& device) {
+  if (!options.ranks.empty()) return options.ranks;
+  return device.most_ranks > 1 ? std::vector<std::int32_t>{2} : std::vector<std::int32_t>{};
+}
+
 /// Of a scenario exactly what a step runs; otherwise the sweep.
 BenchPlan plan_of(const BenchOptions& options, const RealDevice& device) {
   BenchPlan plan(target_of(device));
   add_host_calls(plan);
   if (options.choice.scenario.empty() && options.choice.model.empty()) {
-    add_sweep(dtype_of(options.dtype), options.ranks, plan);
+    add_sweep(dtype_of(options.dtype), ranks_of(options, device), plan);
     return plan;
   }
   ScenarioChoice choice = options.choice;
@@ -53,20 +62,33 @@ BenchPlan plan_of(const BenchOptions& options, const RealDevice& device) {
   return plan;
 }
 
-Exit run(const BenchOptions& options) {
-  const RealDevice device = real_device(options.device, 1);
-  const BenchPlan plan = plan_of(options, device);
-  std::optional<OutputFile> out;
-  if (!options.out.empty()) out.emplace("--out", options.out, options.force);
-  real::bench::Effort effort;
-  effort.seconds = options.seconds;
+OrderedJson measured(const BenchPlan& plan, const RealDevice& device, real::bench::Effort effort) {
+  std::optional<GpuWatch> watch;
+  if (device.monitor) {
+    watch.emplace(device.monitor(plan.ranks()));
+    effort.between = [&watch] { watch->between(); };
+  }
   const auto done = progress("bench", plan.points().size());
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  OrderedJson rows = OrderedJson::array();
   for (const BenchPoint& point : plan.points()) {
     rows.push_back(timed(point.row, point.measure(effort)));
     if (done) done(rows.size());
   }
-  const std::string text = (device.name == "host" ? measurement_file(std::move(rows)) : measurement_file(std::move(rows), device.machine)).dump(1) + "\n";
+  if (device.name == "host") return measurement_file(std::move(rows));
+  OrderedJson machine = device.machine;
+  if (watch) watch->add_to(machine);
+  return measurement_file(std::move(rows), std::move(machine));
+}
+
+Exit run(const BenchOptions& options) {
+  const RealDevice device = real_device(options.device, 1);
+  const BenchPlan plan = plan_of(options, device);
+  static_cast<void>(real_device(options.device, plan.ranks()));  // refuses more than there are before anything is measured
+  std::optional<OutputFile> out;
+  if (!options.out.empty()) out.emplace("--out", options.out, options.force);
+  real::bench::Effort effort;
+  effort.seconds = options.seconds;
+  const std::string text = measured(plan, device, effort).dump(1) + "\n";
   if (out) out->write(text);
   else print(text);
   return Exit::ok;
@@ -82,7 +104,7 @@ void add_bench(CLI::App& app, Action& action) {
       ->type_name("DEVICE")
       ->check(CLI::IsMember({"host", "cuda"}));
   command->add_option("--dtype", options->dtype, "Type of the sweep: fp32, fp64 or bf16")->type_name("TYPE");
-  command->add_option("--ranks", options->ranks, "Ranks of the sweep's collectives, one or more")->type_name("N")->check(CLI::Range(2, 64));
+  command->add_option("--ranks", options->ranks, "Ranks of the sweep's collectives, one or more (2)")->type_name("N")->check(CLI::Range(2, 64));
   command->add_option("--seconds", options->seconds, "Longest time for one point")->type_name("SECONDS")->check(number_between(0.01, 600.0));
   command->add_option("--out", options->out, "Write the measurement file here instead of to standard output")->type_name("FILE");
   command->add_flag("--force", options->force, "With --out: replace a file that is there");

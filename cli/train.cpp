@@ -14,6 +14,7 @@
 #include "cli/train/run.hpp"
 #include "hw_models/input_error.hpp"
 #include "real_backend/launch/link.hpp"
+#include "real_backend/launch/tcp_peers.hpp"
 #include "trace/chrome_writer.hpp"
 
 namespace stepcast::cli {
@@ -103,7 +104,7 @@ Exit run_or_join(const TrainCommand& options) {
   try {
     std::optional<TrainProcess> process = open_process(options.train.device == "host", options.train.deadline_s, std::getenv);
     if (process) return run_as_one_of(*process, options);
-  } catch (const InputError&) {
+  } catch (const real::NotMet&) { throw; } catch (const InputError&) {
     if (speaks(std::getenv)) throw;
     return Exit::bad_input;
   }

@@ -26,6 +26,14 @@
 namespace stepcast::real {
 namespace {
 
+/// What a slice refers to is in the trace.
+bool is_of(const trace::Slice& slice, const trace::Trace& trace) {
+  if (slice.name >= trace.names.size() || slice.step >= trace.steps.size()) return false;
+  if (slice.lane < trace::kHostLane || slice.lane >= static_cast<std::int16_t>(trace.streams.size())) return false;
+  if (slice.category == trace::Category::kernel) return slice.detail < trace.kernels.size();
+  return slice.category != trace::Category::collective || slice.detail < trace.collectives.size();
+}
+
 /// Owned by all its threads too, so that those which never end have what they use.
 class Job : public std::enable_shared_from_this<Job> {
  public:
@@ -38,7 +46,7 @@ class Job : public std::enable_shared_from_this<Job> {
     for (std::int64_t rank = 0; rank < settings.training.ranks; ++rank) results_.emplace_back().steps.resize(program.steps.size());
     if (peers == nullptr) return;
     if (peers->size() != settings.training.ranks) throw std::logic_error("a job has as many processes as ranks");
-    link_.emplace(*peers, LinkedJob{failure_, progress_, results_, settings_.traced_ranks});
+    link_.emplace(*peers, LinkedJob{failure_, progress_, results_, settings_.traced_ranks, program_.parameters.size()});
   }
 
   JobResult run() {
@@ -187,7 +195,10 @@ class Job : public std::enable_shared_from_this<Job> {
     trace::Trace all = std::move(results_.front().trace);
     all.world_size = static_cast<std::int32_t>(results_.size());
     for (std::int32_t rank = 1; rank < std::min(settings_.traced_ranks, all.world_size); ++rank) {
-      all.ranks.push_back(std::move(result_of(rank).trace.ranks.front()));
+      trace::RankTrace& own = result_of(rank).trace.ranks.front();
+      if (!std::all_of(own.slices.begin(), own.slices.end(), [&](const trace::Slice& slice) { return is_of(slice, all); }))
+        throw std::runtime_error(fmt::format("rank {} has traced what rank 0 does not know", rank));
+      all.ranks.push_back(std::move(own));
       all.ranks.back().rank = rank;
     }
     return all;

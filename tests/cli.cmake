@@ -1,5 +1,5 @@
 # Reports and comparisons as a library; then the built command as a user meets it.
-stepcast_test(report unit/report_test.cpp unit/compare_test.cpp unit/out_of_memory_test.cpp LINK stepcast_cli)
+stepcast_test(report unit/report_test.cpp unit/compare_test.cpp unit/out_of_memory_test.cpp unit/gpu_watch_test.cpp LINK stepcast_cli)
 stepcast_test(cli golden/cli_test.cpp golden/replay_test.cpp golden/validate_test.cpp golden/calibrate_cli_test.cpp golden/diagnose_test.cpp golden/diagnose_scenario_test.cpp LINK nlohmann_json::nlohmann_json stepcast_trace)
 target_compile_definitions(test_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>")
 add_dependencies(test_cli stepcast)

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "calibration/measurement_file.hpp"
@@ -27,18 +28,19 @@ BenchPoint point_of(const real::bench::Target& target, real::bench::KernelCase k
   OrderedJson row = hw::shape_row(kernel.shape);
   if (!kernel.name.empty()) row["name"] = kernel.name;
   row["ranks"] = ranks;
-  return {std::move(row), [target, kernel = std::move(kernel), ranks](const Effort& effort) { return real::bench::measure(target, kernel, ranks, effort); }};
+  return {std::move(row), [target, kernel = std::move(kernel), ranks](const Effort& effort) { return real::bench::measure(target, kernel, ranks, effort); },
+          ranks};
 }
 
 BenchPoint point_of(const real::bench::Target& target, const hw::CollectiveShape& shape) {
-  return {hw::shape_row(shape), [target, shape](const Effort& effort) { return real::bench::measure_collective(target, shape, effort); }};
+  return {hw::shape_row(shape), [target, shape](const Effort& effort) { return real::bench::measure_collective(target, shape, effort); }, shape.group.ranks()};
 }
 
 BenchPoint point_of(const real::bench::Target& target, const real::bench::KernelCase& kernel, const hw::CollectiveShape& beside) {
   OrderedJson row = hw::shape_row(kernel.shape);
   row["ranks"] = beside.group.ranks();
   row["beside"] = hw::shape_row(beside)["shape"];
-  return {std::move(row), [=](const Effort& effort) { return real::bench::measure_beside(target, kernel, beside, effort); }};
+  return {std::move(row), [=](const Effort& effort) { return real::bench::measure_beside(target, kernel, beside, effort); }, beside.group.ranks()};
 }
 
 /// The host's clock is around the copy and its end.
@@ -70,7 +72,9 @@ void add_device_allocations(BenchPlan& plan) {
 }  // namespace
 
 void BenchPlan::add(BenchPoint point) {
-  if (known_.insert(point.row.dump()).second) points_.push_back(std::move(point));
+  if (!known_.insert(point.row.dump()).second) return;
+  ranks_ = std::max(ranks_, point.ranks);
+  points_.push_back(std::move(point));
 }
 
 void add_host_calls(BenchPlan& plan) {

@@ -18,6 +18,7 @@ namespace stepcast::cli {
 struct BenchPoint {
   nlohmann::ordered_json row;
   std::function<real::bench::Quartiles(const real::bench::Effort&)> measure;
+  std::int32_t ranks = 1;
 };
 
 /// Points of one kind of device, each once.
@@ -27,10 +28,13 @@ class BenchPlan {
   [[nodiscard]] const real::bench::Target& target() const { return target_; }
   void add(BenchPoint point);
   [[nodiscard]] const std::vector<BenchPoint>& points() const { return points_; }
+  /// Of the point that needs the most.
+  [[nodiscard]] std::int32_t ranks() const { return ranks_; }
 
  private:
   real::bench::Target target_;
   std::vector<BenchPoint> points_;
+  std::int32_t ranks_ = 1;
   std::set<std::string> known_;
 };
 

@@ -5,6 +5,7 @@
 #include "cli/train/real_device.hpp"
 #include "hw_models/input_error.hpp"
 #include "real_backend/cuda/driver.hpp"
+#include "real_backend/cuda/monitor.hpp"
 #include "real_backend/launch/link.hpp"
 
 namespace stepcast::cli {
@@ -39,9 +40,12 @@ RealDevice cuda_device(std::int32_t ranks, const TrainProcess* process) {
            {"gpus", gpus.count},
            {"gpu_memory_bytes", gpus.total_bytes},
            {"cuda", fmt::format("{}.{}", gpus.cuda_version / 1000, gpus.cuda_version % 1000 / 10)},
+           {"nccl", fmt::format("{}.{}.{}", gpus.nccl_version / 10000, gpus.nccl_version / 100 % 100, gpus.nccl_version % 100)},
            {"host", machine.processor},
            {"threads", machine.threads}},
-          process == nullptr ? real::cuda::make_driver : driver_of(*process, gpu)};
+          process == nullptr ? real::cuda::make_driver : driver_of(*process, gpu),
+          [](int count) { return real::cuda::monitor(count); },
+          all.count};
 }
 
 }  // namespace stepcast::cli

@@ -22,7 +22,8 @@ struct TrainProcess {
   std::int32_t local_rank = 0;                     // of --device cuda
 };
 
-/// This process's place, if `environment` says that it is one of several; `host`: --device host, else cuda. Throws InputError, and std::runtime_error if they don't meet.
+/// This process's place, if `environment` says that it is one of several; `host`: --device host, else cuda. Throws InputError, of which every process but the first may
+/// be the only one to know where it is a NotMet, and std::runtime_error if they don't meet.
 std::optional<TrainProcess> open_process(bool host, double deadline_s, const real::GetVariable& environment);
 
 /// By MPI, where the program is built with it. Throws InputError if not, or if the launcher belongs to another MPI.

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/train/process.hpp"
+#include "real_backend/bench/monitor.hpp"
 #include "real_backend/driver.hpp"
 
 namespace stepcast::cli {
@@ -17,6 +20,9 @@ struct RealDevice {
   bool expandable_segments = true;
   nlohmann::ordered_json machine;  // for files
   real::MakeDriver make_driver;
+  /// Of GPUs: watches the first so many of them; empty: nothing to watch.
+  std::function<real::bench::Told<std::unique_ptr<real::bench::Monitor>>(int gpus)> monitor{};
+  std::int32_t most_ranks = 64;
 };
 
 /// For so many ranks, in this process unless it is one of several. Throws InputError where this machine, or this build, has no such device or too few.

@@ -34,6 +34,7 @@ Quartiles repeat(const Effort& effort, const std::function<double()>& once) {
   std::vector<double> times;
   for (int i = 1; i <= effort.most; ++i) {
     times.push_back(once());
+    if (effort.between) effort.between();
     if (i < effort.least) continue;
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > effort.seconds) break;
     if (i % effort.least == 0 && noise_of(quartiles(times)) < effort.noise) break;

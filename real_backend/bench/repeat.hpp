@@ -17,8 +17,9 @@ Quartiles quartiles(std::vector<double> seconds);
 
 struct Effort {
   int warm_up = 3, least = 10, most = 2000;
-  double seconds = 0.5;  // after which no further repetition begins
-  double noise = 0.01;   // relative standard error of the median that is small enough
+  double seconds = 0.5;             // after which no further repetition begins
+  double noise = 0.01;              // relative standard error of the median that is small enough
+  std::function<void()> between{};  // called after each repetition
 };
 
 /// `once` returns the seconds of one repetition.

@@ -42,6 +42,7 @@ Gpus gpus(int gpu) {
   std::size_t free = 0, total = 0;
   check(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties");
   check(cudaDriverGetVersion(&result.cuda_version), "cudaDriverGetVersion");
+  check(ncclGetVersion(&result.nccl_version), "ncclGetVersion");
   check(cudaSetDevice(gpu), "cudaSetDevice");
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   result.name = properties.name;

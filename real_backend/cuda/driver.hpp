@@ -13,6 +13,7 @@ struct Gpus {
   int count = 0;
   std::string why_none, name;                    // of the one that was asked about
   int cuda_version = 0;                          // the newest that the driver knows: 1000 major + 10 minor
+  int nccl_version = 0;                          // 10000 major + 100 minor + patch
   std::int64_t free_bytes = 0, total_bytes = 0;  // of that one
 };
 Gpus gpus(int gpu = 0);

@@ -11,6 +11,7 @@ set(cuda_sources
   ${cuda_folder}/kernels/gemm.cpp
   ${cuda_folder}/kernels/run.cpp
   ${cuda_folder}/lane.cpp
+  ${cuda_folder}/monitor.cpp
   ${cuda_folder}/segments.cpp)
 set(cuda_kernels
   ${cuda_folder}/kernels/elementwise.cu

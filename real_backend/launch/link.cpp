@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 #include <utility>
-
-#include "real_backend/launch/packet.hpp"
 
 namespace stepcast::real {
 namespace {
@@ -16,8 +15,9 @@ using SteadyClock = std::chrono::steady_clock;
 
 enum class Word : std::uint8_t { ask_time, time, ready, alive, step, failed, never_began, out_of_memory, back, stop, text, over };
 
-constexpr std::chrono::milliseconds kSpeak{100};  // a process that has nothing to say says so
-constexpr int kClockRounds = 20;                  // the fastest answer tells the time best
+constexpr std::chrono::milliseconds kSpeak{100};   // a process that has nothing to say says so
+constexpr SimTime kLatest{std::int64_t{1} << 62};  // differences of such times are times
+constexpr int kClockRounds = 20;                   // the fastest answer tells the time best
 
 double seconds_since(SteadyClock::time_point begin) { return std::chrono::duration<double>(SteadyClock::now() - begin).count(); }
 
@@ -34,6 +34,18 @@ std::optional<Letter> next_letter(Peers& peers, SteadyClock::time_point begin, d
     if (seconds_since(begin) > deadline_s) return std::nullopt;
     std::this_thread::yield();
   }
+}
+
+/// Values that none of the type's names stands for are no trace. What they index is checked where that is known.
+std::vector<trace::Slice> slices_of(PacketReader& packet) {
+  std::vector<trace::Slice> slices = packet.get_all<trace::Slice>();
+  for (const trace::Slice& slice : slices) {
+    unsigned char recompute = 0;
+    std::memcpy(&recompute, &slice.recompute, sizeof recompute);
+    if (slice.category > trace::Category::collective || slice.host_state > trace::HostState::paused || slice.phase > trace::Phase::optimizer || recompute > 1)
+      throw std::runtime_error("a letter of another process holds a slice that is none");
+  }
+  return slices;
 }
 
 }  // namespace
@@ -71,6 +83,7 @@ void Link::meet_first(Clock& clock, double deadline_s) {
     PacketReader packet(letter->text);
     if (packet.get<Word>() != Word::time) return take_from_first(*letter);
     const SimTime took = clock.now() - asked, there = packet.get<SimTime>();
+    if (there < SimTime{} || there > kLatest) throw std::runtime_error("rank 0 has a time that can't be");
     if (took >= best) continue;
     best = took;
     shift = there - (asked + took / 2);
@@ -146,13 +159,19 @@ void Link::take(const Letter& letter, RankResult& result) {
     case Word::ask_time: return peers_.send(letter.from, letter_of(Word::time).put(clock_->now()).take());
     case Word::ready: return take_ready(letter.from, packet.get<std::uint64_t>());
     case Word::alive: advance(job_.progress, packet.get<std::uint32_t>()); return;
-    case Word::step: return take_step(result, letter.text);
+    case Word::step: return take_step(result, packet);
     case Word::out_of_memory: result.out_of_memory = true; return;
     case Word::failed: return job_.failure.raise(packet.rest());
-    case Word::never_began: result.back = true; return;
-    case Word::back: return take_back(result, letter.text);
+    case Word::never_began: return take_never_began(result);
+    case Word::back: return take_back(letter.from, result, packet);
     default: throw std::runtime_error("a letter of another process that is none of a training job's");
   }
+}
+
+/// The cause came before.
+void Link::take_never_began(RankResult& result) const {
+  result.back = true;
+  if (!job_.failure.raised()) throw std::runtime_error("its process has not begun the job, and does not say why");
 }
 
 void Link::take_ready(std::int32_t rank, std::uint64_t identity) {
@@ -160,11 +179,10 @@ void Link::take_ready(std::int32_t rank, std::uint64_t identity) {
   if (identity != identity_) job_.failure.raise(fmt::format("rank {} has another scenario, or another build of stepcast, than rank 0", rank));
 }
 
-void Link::take_step(RankResult& result, std::string_view text) {
-  PacketReader packet(text);
-  packet.get<Word>();
+/// A rank tells of its steps one after the other.
+void Link::take_step(RankResult& result, PacketReader packet) {
   const auto step = packet.get<std::uint32_t>();
-  if (step >= result.steps.size()) throw std::runtime_error("a letter of another process names a step that there is not");
+  if (step >= result.steps.size() || step != result.done.load()) throw std::runtime_error("a letter of another process names a step that there is not");
   result.steps[step] = packet.get<StepMetrics>();
   result.done.store(step + 1, std::memory_order_release);
 }
@@ -178,16 +196,19 @@ std::string Link::back() const {
   return packet.take();
 }
 
-void Link::take_back(RankResult& result, std::string_view text) {
-  PacketReader packet(text);
-  packet.get<Word>();
-  result.parameters = packet.get_all<Moments>();
-  if (packet.get<bool>()) {
-    trace::RankTrace& rank = result.trace.ranks.emplace_back();
-    rank.slices = packet.get_all<trace::Slice>();
-    rank.memory = packet.get_all<trace::MemorySample>();
+/// Whatever else it says, the rank has ended.
+void Link::take_back(std::int32_t rank, RankResult& result, PacketReader packet) const {
+  if (result.back.exchange(true)) throw std::runtime_error("its process has ended twice");
+  std::vector<Moments> parameters = packet.get_all<Moments>();
+  const bool traced = packet.get<bool>();
+  if (!job_.failure.raised() && (parameters.size() != job_.parameters || traced != (rank < job_.traces)))
+    throw std::runtime_error("it has other parameters, or keeps traces of other ranks, than rank 0");
+  result.parameters = std::move(parameters);
+  if (traced) {
+    trace::RankTrace& own_trace = result.trace.ranks.emplace_back();
+    own_trace.slices = slices_of(packet);
+    own_trace.memory = packet.get_all<trace::MemorySample>();
   }
-  result.back.store(true, std::memory_order_release);
 }
 
 std::string from_first(Peers& peers, const std::string& text, double deadline_s) {

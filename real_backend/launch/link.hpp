@@ -13,6 +13,7 @@
 
 #include "real_backend/device.hpp"
 #include "real_backend/failure.hpp"
+#include "real_backend/launch/packet.hpp"
 #include "real_backend/launch/peers.hpp"
 #include "real_backend/rank_result.hpp"
 
@@ -30,6 +31,7 @@ struct LinkedJob {
   Counter& progress;
   std::deque<RankResult>& results;  // of all ranks; the first process fills in those of the others
   std::int32_t traces = 1;
+  std::size_t parameters = 0;  // of which each rank tells the sums
 };
 
 class Link {
@@ -54,9 +56,10 @@ class Link {
   void take(const Letter& letter);
   void take(const Letter& letter, RankResult& result);
   void take_loss(std::int32_t rank, RankResult& result);
+  void take_never_began(RankResult& result) const;
   void take_ready(std::int32_t rank, std::uint64_t identity);
-  static void take_step(RankResult& result, std::string_view text);
-  static void take_back(RankResult& result, std::string_view text);
+  static void take_step(RankResult& result, PacketReader packet);
+  void take_back(std::int32_t rank, RankResult& result, PacketReader packet) const;
   [[nodiscard]] std::string back() const;
   [[nodiscard]] RankResult& own() const { return job_.results[static_cast<std::size_t>(peers_.rank())]; }
 

@@ -36,16 +36,22 @@ class PacketWriter {
   std::string text_;
 };
 
-/// Throws std::runtime_error where there is less than is asked for.
+/// Throws std::runtime_error where there is less than is asked for, or a truth value that is neither.
 class PacketReader {
  public:
   explicit PacketReader(std::string_view text) : text_(text) {}
   template <class T>
   T get() {
     static_assert(std::is_trivially_copyable_v<T>);
-    T value;
-    std::memcpy(&value, take(sizeof value), sizeof value);
-    return value;
+    if constexpr (std::is_same_v<T, bool>) {
+      const auto byte = get<unsigned char>();
+      if (byte > 1) throw std::runtime_error("a letter of another process says neither yes nor no");
+      return byte == 1;
+    } else {
+      T value;
+      std::memcpy(&value, take(sizeof value), sizeof value);
+      return value;
+    }
   }
   template <class T>
   std::vector<T> get_all() {

@@ -26,15 +26,20 @@ constexpr int kPatience = 1000;  // milliseconds for one attempt to connect
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 
-Addresses addresses_of(const char* host, const std::string& port, int family, int flags) {
+/// None if the name can't be looked up for the moment, which may be so for long while a cluster's machines come up.
+Addresses addresses_of(const char* host, const std::string& port, int family, int flags, std::string& why) {
   addrinfo hints{};
   hints.ai_family = family;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags;
   addrinfo* found = nullptr;
   const int result = getaddrinfo(host, port.c_str(), &hints, &found);
-  if (result != 0) throw std::runtime_error(std::string(host == nullptr ? "port " + port : host) + ": " + gai_strerror(result));
-  return {found, freeaddrinfo};
+  if (result == 0) return {found, freeaddrinfo};
+  if (host == nullptr || result == EAI_MEMORY || result == EAI_SYSTEM)
+    throw std::runtime_error(std::string(host == nullptr ? "port " + port : host) + ": " + gai_strerror(result));
+  if (result != EAI_AGAIN) throw UnknownHost(gai_strerror(result));
+  why = gai_strerror(result);
+  return {nullptr, freeaddrinfo};
 }
 
 Descriptor open_socket(const addrinfo& address) {
@@ -73,7 +78,8 @@ Descriptor::~Descriptor() {
 Descriptor listen_at(const std::string& port) {
   int error = 0;
   for (const int family : {AF_INET6, AF_INET}) {
-    const Addresses address = addresses_of(nullptr, port, family, AI_PASSIVE | AI_NUMERICSERV);
+    std::string why;
+    const Addresses address = addresses_of(nullptr, port, family, AI_PASSIVE | AI_NUMERICSERV, why);
     Descriptor listener(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!listener) continue;
     set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -87,7 +93,7 @@ Descriptor listen_at(const std::string& port) {
 Descriptor accept_at(const Descriptor& listener) { return prepared(Descriptor(accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))); }
 
 Descriptor connect_to(const std::string& host, const std::string& port, std::string& why) {
-  const Addresses addresses = addresses_of(host.c_str(), port, AF_UNSPEC, AI_NUMERICSERV);
+  const Addresses addresses = addresses_of(host.c_str(), port, AF_UNSPEC, AI_NUMERICSERV, why);
   for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
     Descriptor made = open_socket(*a);
     const int error = connect(made.number(), a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno == EINPROGRESS ? outcome_of(made) : errno;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,7 +31,11 @@ class Descriptor {
 Descriptor listen_at(const std::string& port);
 /// One that has come; none: nothing yet.
 Descriptor accept_at(const Descriptor& listener);
-/// None: nobody answers there yet; `why` says so. Throws std::runtime_error if the host has no address.
+/// A name of a host that nobody knows; not one that can't be looked up for the moment.
+struct UnknownHost final : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// None: nobody answers there yet, or the name can't be looked up for the moment; `why` says so. Throws UnknownHost.
 Descriptor connect_to(const std::string& host, const std::string& port, std::string& why);
 
 /// Messages of any length, each behind its length. Nothing waits.

@@ -145,7 +145,12 @@ class Reception {
 
 Connection connect(const Place& place, Instant begin, double deadline_s) {
   for (std::string why;; std::this_thread::sleep_for(kAgain)) {
-    if (Descriptor made = connect_to(place.host, place.port, why)) return Connection(std::move(made), kMostLetter);
+    try {
+      if (Descriptor made = connect_to(place.host, place.port, why)) return Connection(std::move(made), kMostLetter);
+    } catch (const UnknownHost& error) {
+      throw NotMet("environment", "", fmt::format("rank {}: MASTER_ADDR is \"{}\": {}", place.rank, place.host, error.what()),
+                   "the host of rank 0, by a name or an address that all machines know");
+    }
     if (since(begin) > deadline_s)
       throw std::runtime_error(fmt::format("rank 0 does not answer at {}:{} within {:g} s: {}", place.host, place.port, deadline_s, why));
   }

@@ -4,12 +4,18 @@
 
 #include <memory>
 
+#include "hw_models/input_error.hpp"
 #include "real_backend/launch/peers.hpp"
 #include "real_backend/launch/place.hpp"
 
 namespace stepcast::real {
 
-/// Waits until all are there. Throws std::runtime_error: by the first, which ranks have not come within the deadline, and who was turned away; by the others, that the first does
+/// What a launcher said, and this process alone may have found wrong.
+struct NotMet final : InputError {
+  using InputError::InputError;
+};
+
+/// Waits until all are there. Throws NotMet where the first one's host is unknown. Throws std::runtime_error: by the first, which ranks have not come within the deadline, and who was turned away; by the others, that the first does
 /// not answer, or why it turned them away.
 std::unique_ptr<Peers> meet_by_tcp(const Place& place, double deadline_s);
 

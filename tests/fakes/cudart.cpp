@@ -39,6 +39,8 @@ std::vector<Stream*> streams_of(const Gpu& gpu) {
   return result;
 }
 
+std::string bus_of(int gpu) { return "0000:" + std::to_string(10 + gpu) + ":00.0"; }
+
 Gpu& current_gpu() { return *state().gpus.at(static_cast<std::size_t>(current)); }
 
 Stream* stream_of(cudaStream_t handle) {
@@ -96,6 +98,14 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int devic
   return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
+  if (device < 0 || static_cast<std::size_t>(device) >= state().gpus.size()) return cudaErrorInvalidDevice;
+  const std::string bus = bus_of(device);
+  if (bus.size() >= static_cast<std::size_t>(length)) return cudaErrorInvalidValue;
+  std::strcpy(id, bus.c_str());
+  return cudaSuccess;
+}
+
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = 13000;
   return cudaSuccess;
@@ -132,8 +142,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) 
   }
   auto made = std::make_unique<Stream>(gpu, slot);
   *stream = reinterpret_cast<cudaStream_t>(made.get());
-  const std::lock_guard lock(state().mutex);
-  state().streams[*stream] = std::move(made);
+  {
+    const std::lock_guard lock(state().mutex);
+    state().streams[*stream] = std::move(made);
+  }
   return sticky(gpu);
 }
 

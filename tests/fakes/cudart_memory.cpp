@@ -11,6 +11,16 @@ namespace {
 
 using Running = Stream::Running;
 
+void note(const void* place, const std::string& what) {
+  const std::lock_guard lock(state().mutex);
+  state().others[place] = what;
+}
+
+void forget(const void* place) {
+  const std::lock_guard lock(state().mutex);
+  state().others.erase(place);
+}
+
 }  // namespace
 
 extern "C" {
@@ -22,8 +32,7 @@ cudaError_t cudaMalloc(void** memory, size_t size) {
     *memory = gpu.memory.take(size);
   }
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
-  const std::lock_guard lock(state().mutex);
-  state().others[*memory] = std::to_string(size) + " bytes of device memory";
+  note(*memory, std::to_string(size) + " bytes of device memory");
   return sticky(gpu);
 }
 
@@ -37,8 +46,7 @@ cudaError_t cudaFree(void* memory) {
       const std::lock_guard lock(gpu->mutex);
       if (!gpu->memory.give(memory)) return refuse("device memory is given back where none was taken");
     }
-    const std::lock_guard lock(state().mutex);
-    state().others.erase(memory);
+    forget(memory);
     return sticky(*gpu);
   }
   return refuse("memory is given back that is no device's");
@@ -52,8 +60,7 @@ cudaError_t cudaMallocHost(void** memory, size_t size) {
     const std::lock_guard lock(gpu.mutex);
     gpu.pinned[made] = size;
   }
-  const std::lock_guard lock(state().mutex);
-  state().others[made] = std::to_string(size) + " bytes of pinned memory";
+  note(made, std::to_string(size) + " bytes of pinned memory");
   return cudaSuccess;
 }
 
@@ -64,8 +71,7 @@ cudaError_t cudaFreeHost(void* memory) {
       if (gpu->pinned.erase(static_cast<std::byte*>(memory)) == 0) continue;
     }
     for (Stream* stream : streams_of(*gpu)) stream->synchronize();
-    const std::lock_guard state_lock(state().mutex);
-    state().others.erase(memory);
+    forget(memory);
     delete[] static_cast<std::byte*>(memory);
     return cudaSuccess;
   }

@@ -87,7 +87,7 @@ struct Event {
   double milliseconds = 0;                  // of the last one
 };
 
-/// Everything, by the handles under which it was given out.
+/// Everything, by the handles under which it was given out. Locks are taken in one order: NCCL's, a stream's or an event's, then a GPU's, then this one.
 struct State {
   std::vector<std::unique_ptr<Gpu>> gpus;
   std::mutex mutex;  // of all below
@@ -96,6 +96,7 @@ struct State {
   std::map<const void*, std::shared_ptr<Event>> events;  // work that is on a stream holds them too
   std::map<const void*, Stream*> blas;
   std::map<const void*, std::string> others;  // memory and communicators, for the list of leaks
+  Nvml nvml{};                                // of the tests' thread alone
 
   void fault(const std::string& text);
 };
@@ -103,6 +104,8 @@ struct State {
 /// Of the machine that lives. Throws std::logic_error if there is none.
 State& state();
 Gpu& current_gpu();
+/// As CUDA names the slot of a GPU.
+std::string bus_of(int gpu);
 /// Null, and a fault, if it is not one that lives (and, for a stream, of the current GPU).
 Stream* stream_of(cudaStream_t handle);
 std::shared_ptr<Event> event_of(cudaEvent_t handle);

@@ -27,6 +27,7 @@ Machine::Machine(int gpus, std::size_t bytes_of_gpu) {
   if (the_state) throw std::logic_error("one fake machine at a time");
   the_state = std::make_unique<State>();
   for (int i = 0; i < gpus; ++i) the_state->gpus.push_back(std::make_unique<Gpu>(i, bytes_of_gpu));
+  the_state->nvml.gpus.resize(static_cast<std::size_t>(gpus));
 }
 
 Machine::~Machine() {
@@ -46,6 +47,7 @@ std::vector<std::string> Machine::leaks() const {
   result.insert(result.end(), the_state->streams.size(), "a stream");
   result.insert(result.end(), the_state->events.size(), "an event");
   result.insert(result.end(), the_state->blas.size(), "a handle of cuBLAS");
+  result.insert(result.end(), static_cast<std::size_t>(the_state->nvml.openings), "NVML, which is open");
   for (const auto& [place, what] : the_state->others) result.push_back(what);
   return result;
 }

@@ -1,4 +1,4 @@
-// A machine with GPUs that are not there: CUDA, cuBLAS and NCCL as far as real_backend/cuda uses them, with real numbers on host memory, streams that are threads, and no mercy.
+// A machine with GPUs that are not there: CUDA, cuBLAS, NCCL and NVML as far as real_backend/cuda uses them, with real numbers on host memory, streams that are threads, and no mercy.
 // A fault is: memory used before what another stream does with it is known to be done, after it was given back, before it was written, or beyond its end; handles used after
 // they were given back, or on another GPU than the current one; ranks that disagree about a collective; leading dimensions and types that cuBLAS refuses.
 // docs/real_backend.md; each has a test with that fault planted: tests/unit/cuda_fakes_test.cpp.
@@ -10,6 +10,8 @@
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "tests/fakes/nvml.hpp"
 
 namespace stepcast::fakes {
 
@@ -27,6 +29,8 @@ class Machine {
   [[nodiscard]] std::vector<std::string> leaks() const;
   /// From now on NCCL says on this GPU that a peer has failed.
   void fail_network(int gpu);
+  /// What NVML says; changes from the next question on.
+  Nvml& nvml();
 };
 
 /// For grid.cuh: puts a kernel on a stream.

@@ -144,6 +144,17 @@ TEST_CASE("a process that stands still ends the job within the deadline, by name
   CHECK(lines(still.out) > 4);
 }
 
+TEST_CASE("a MASTER_ADDR that nobody knows is bad input, said by the process that looked it up") {
+  const Place place;
+  place.file("tiny.json", kTiny);
+  const std::string host(100, 'x');  // a part of a name has 63 characters at most
+  const Outcome other =
+      place.shell("RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_PORT=29500 MASTER_ADDR=" + host + " " + kStepcast + "train tiny.json --device cuda");
+  CHECK(other.code == 2);
+  CHECK(one_line(other.err));
+  CHECK(has(other.err, "environment: rank 1: MASTER_ADDR is \"" + host + "\""));
+}
+
 TEST_CASE("without MPI a launcher's processes are refused with one line") {
   const Place place;
   if (!kMpirun.empty()) return;

@@ -150,6 +150,13 @@ TEST_CASE("a rank that never comes is named, and so is a first one that is not t
                  "rank 0 does not answer at localhost:") == "rank 0 does not answer at localhost:");
 }
 
+TEST_CASE("a MASTER_ADDR that no machine can have is bad input, and is named with its rank") {
+  const std::string host(100, 'x');  // a part of a name has 63 characters at most
+  const auto meet = [&] { meet_by_tcp({1, 2, 0, host, "29500"}, 20); };
+  CHECK_THROWS_AS(meet(), InputError);
+  CHECK(contains(text_of(meet), "rank 1: MASTER_ADDR is \"" + host + "\"") == "rank 1: MASTER_ADDR is \"" + host + "\"");
+}
+
 /// Sends bytes and keeps the connection open until the end.
 Descriptor stranger(const std::string& port, const std::string& bytes) {
   std::string why;
@@ -192,6 +199,8 @@ TEST_CASE("packets that are too short are errors") {
   CHECK(packet.rest() == "rest");
   CHECK_THROWS_AS(packet.get<double>(), std::runtime_error);
   CHECK_THROWS_AS(PacketReader(PacketWriter().put(std::uint64_t{1} << 61).take()).get_all<double>(), std::runtime_error);
+  CHECK(PacketReader("\1").get<bool>());
+  CHECK_THROWS_AS(PacketReader("\2").get<bool>(), std::runtime_error);
 }
 
 /// Ranks whose processes are threads, so that their collectives can go over shared memory.
@@ -271,6 +280,25 @@ TEST_CASE("a process with another program, one that fails before it begins, and 
       CHECK(code == 3);
     });
   }
+}
+
+TEST_CASE("a process that keeps the traces of fewer ranks than the first one wants is named") {
+  program::StepSpec spec = tiny_llama();
+  spread(spec, 2);
+  const program::Program program = program::build_program(spec, 1);
+  Failure failure;
+  host::SharedGroups groups(failure, 2);
+  on_processes(2, [&](Peers& peers) {
+    JobSettings settings = closed_form(spec);
+    settings.traced_ranks = peers.rank() == 0 ? 2 : 1;
+    const JobResult result = train(program, settings, over(groups), peers);
+    if (peers.rank() > 0) {
+      CHECK(wait_for_end(peers, 20) == 3);
+      return;
+    }
+    CHECK(result.failures == std::vector<std::string>{"rank 1: it has other parameters, or keeps traces of other ranks, than rank 0"});
+    end_all(peers, 3);
+  });
 }
 
 TEST_CASE("what the first process says before the job begins reaches all, unless it ends the job") {
