@@ -167,7 +167,7 @@ TEST_CASE("experts: each linear layer of each expert casts its own tokens and we
   // 4096 tokens, 3 of 8 experts for each: 1536 rows an expert; 4094 tokens would be 1535 or 1536
   ModelShape model = test::mixtral_8x7b();
   model.active_experts = 3;
-  constexpr double kRows = 1536, kExperts = 8, kWide = 14336, kKv = 1024;
+  constexpr double kRows = 1536, kCopies = 8, kWide = 14336, kKvWidth = 1024;
   const auto more_of = [&](KernelSet set) {
     StepSpec spec = two_blocks(model);
     spec.kernels.set = set;
@@ -175,18 +175,18 @@ TEST_CASE("experts: each linear layer of each expert casts its own tokens and we
     CHECK(check(build_program(spec, 2)).empty());
     return more(spec);
   };
-  const double attention = 2 * kHidden * (kHidden + kKv), network = 3 * kHidden * kWide;  // weights
+  const double attention = 2 * kHidden * (kHidden + kKvWidth), network = 3 * kHidden * kWide;  // weights
   const BlockTally eager = more_of(KernelSet::pytorch_eager);
   CHECK(eager.forward.gemms == 0);
-  CHECK(eager.forward.launches == 4 * (4 + kExperts * 3));
-  CHECK(eager.forward.bytes == doctest::Approx(5 * (4 * kTh + attention + kExperts * (kRows * (2 * kHidden + kWide) + network))).epsilon(1e-6));
-  CHECK(eager.backward.launches == 6 * (4 + kExperts * 3) + kExperts * 3 * 2);
-  const double casts = 6 * (2 * kTh + 2 * kTokens * kKv) + 5 * (4 * kTh + attention) +
-                       kExperts * (6 * kRows * (kHidden + 2 * kWide) + 5 * (kRows * (2 * kHidden + kWide) + network));
-  const double padding = kExperts * 2 * kRows * 3 * (kHidden + kWide);  // read and written: the gradient and the input of each layer
+  CHECK(eager.forward.launches == 4 * (4 + kCopies * 3));
+  CHECK(eager.forward.bytes == doctest::Approx(5 * (4 * kTh + attention + kCopies * (kRows * (2 * kHidden + kWide) + network))).epsilon(1e-6));
+  CHECK(eager.backward.launches == 6 * (4 + kCopies * 3) + kCopies * 3 * 2);
+  const double casts = 6 * (2 * kTh + 2 * kTokens * kKvWidth) + 5 * (4 * kTh + attention) +
+                       kCopies * (6 * kRows * (kHidden + 2 * kWide) + 5 * (kRows * (2 * kHidden + kWide) + network));
+  const double padding = kCopies * 2 * kRows * 3 * (kHidden + kWide);  // read and written: the gradient and the input of each layer
   CHECK(eager.backward.bytes == doctest::Approx(casts + padding).epsilon(1e-6));
   const BlockTally compiled = more_of(KernelSet::pytorch_compile);
-  CHECK(compiled.forward.launches == 2 + 2 * 4 + kExperts * (2 + 2 * 3));  // q, k and v share a cast, and so do gate and up
+  CHECK(compiled.forward.launches == 2 + 2 * 4 + kCopies * (2 + 2 * 3));  // q, k and v share a cast, and so do gate and up
 }
 
 TEST_CASE("experts: rows that are no multiple of 16 are summed over as if they were") {
