@@ -116,13 +116,17 @@ TEST_CASE("refusals: one line, exit code 2") {
 
 TEST_CASE("a table of runs becomes the profiles of the machine that ran them; beside other files, or without profiles to start from, it is refused") {
   const Place place;
-  std::string rows =
+  const std::string columns =
       "id,source,model,d_model,n_layers,n_heads,ffn_dim,ffn_kind,vocab,seq_len,gpu,n_gpus,sharding,framework,micro_batch,grad_accum,precision,act_ckpt,"
-      "attention,"
-      "tokens_per_s_per_gpu\n";
-  for (const char* row : {"a", "b", "c", "d"})
-    rows += std::string(row) + ",mine,m,4096,4,32,11008,swiglu,32000,2048,a100-80gb,8,FULL_SHARD,fsdp1," + std::to_string(1 + row[0] - 'a') +
-            ",1,bf16,none,flash v2,12000\n";
+      "attention,tokens_per_s_per_gpu\n";
+  const auto row = [](int micro_batch, double tokens) {
+    return "r" + std::to_string(micro_batch) + ",mine,m,4096,4,32,11008,swiglu,32000,2048,a100-80gb,8,FULL_SHARD,fsdp1," + std::to_string(micro_batch) +
+           ",1,bf16,none,flash v2," + std::to_string(tokens) + "\n";
+  };
+  place.file("any.csv", columns + row(1, 1000) + row(2, 1000) + row(3, 1000) + row(4, 1000));
+  const Json forecast = Json::parse(place.run("validate any.csv --json").out)["rows"];
+  std::string rows = columns;  // of a machine that is a tenth slower than its profile
+  for (int i = 0; i < 4; ++i) rows += row(i + 1, 0.9 * forecast[static_cast<std::size_t>(i)]["predicted"]["tokens_per_s_per_gpu"].get<double>());
   place.file("runs.csv", rows);
   const Outcome r = place.run("calibrate runs.csv --gpu a100-sxm4-80gb --node dgx-a100 --hold-out 0 --out mine --json");
   REQUIRE_MESSAGE(r.code == 0, r.err);
@@ -130,6 +134,7 @@ TEST_CASE("a table of runs becomes the profiles of the machine that ran them; be
   CHECK(json["schema"] == "stepcast.run_calibration/1");
   CHECK(json["runs"].size() == 4);
   CHECK(json["factors"]["clock"]["determined"] == true);
+  CHECK(json["factors"]["clock"]["value"].get<double>() == doctest::Approx(0.9).epsilon(0.03));
   const Json constants = Json::parse(stepcast::test::read(place / "mine/gpu.json"))["constants"];
   CHECK(constants["sustained_clock"]["kind"] == "fitted");
   CHECK(place.run("run 7b-32xa100 --set /cluster/gpu=mine/gpu.json --set /cluster/node=mine/node.json --json").code == 0);
