@@ -14,6 +14,7 @@
 #include "hw_models/memory_class_names.hpp"
 #include "trace/profile/coverage.hpp"
 #include "trace/profile/import.hpp"
+#include "trace/profile/passes.hpp"
 #include "trace/profile/processes.hpp"
 #include "trace/profile/vocabulary.hpp"
 #include "trace/profile/workload.hpp"
@@ -77,7 +78,7 @@ std::vector<bool> shared_times(const profile::Profile& p) {
 /// Times of one profile by what was timed.
 class TraceRows {
  public:
-  TraceRows(const profile::Profile& p, MeasurementFile& file) : p_(p), file_(file) {
+  TraceRows(const profile::Profile& p, MeasurementFile& file) : p_(p), file_(file), passes_(p) {
     for (const profile::HostOp& op : p.host_ops) {
       if (op.shapes != profile::kNoIndex && op.external_id != profile::kNone) shaped_[op.external_id] = &op;
     }
@@ -160,6 +161,7 @@ class TraceRows {
       shape.m = product->m;
       shape.n = product->n;
       shape.k = product->k;
+      shape.backward = passes_.at(call.op->thread, call.op->begin) == profile::Pass::backward;
     } else if (const auto attention = profile::attention_of(name, dims)) {
       if (call.attention == hw::AttentionKernel::none) return leave_out("attention by an unknown kernel");
       if (attention->queries != attention->keys) return leave_out("attention with other keys than queries");
@@ -209,6 +211,7 @@ class TraceRows {
 
   const profile::Profile& p_;
   MeasurementFile& file_;
+  profile::Passes passes_;
   std::unordered_map<std::int64_t, const profile::HostOp*> shaped_;
   std::vector<bool> shared_ = shared_times(p_);   // by operation of the device
   std::vector<profile::Coverage> communication_;  // by device

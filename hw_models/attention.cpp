@@ -16,6 +16,12 @@ namespace {
 constexpr double kRowBlock = 128;       // query rows per thread block of the fused kernels
 constexpr double kBackwardRatio = 2.5;  // matrix work of the backward against the forward
 
+/// Of the implementation where the profile names it, else of all.
+double forward_share(const Profile& gpu, const std::string& key) {
+  const auto own = gpu.constants.find(key + "forward_share");
+  return own == gpu.constants.end() ? gpu.at("attention_forward_share") : own->second.value;
+}
+
 std::string prefix(AttentionKernel kernel) {
   switch (kernel) {
     case AttentionKernel::none: break;
@@ -77,7 +83,7 @@ AttentionRates attention_rates(const Profile& gpu, AttentionKernel kernel) {
           .rate_128 = FlopsPerSecond(gpu.at(key + "rate_128")) * clock,
           .half_length = gpu.at(key + "half_length"),
           .causal_stretch = gpu.at(key + "causal_stretch"),
-          .forward_share = gpu.at("attention_forward_share"),
+          .forward_share = forward_share(gpu, key),
           .bandwidth = BytesPerSecond(gpu.at("dram_bandwidth") * gpu.at("efficiency_elementwise")),
           .processors = gpu.at("processors"),
           .fixed_time = Seconds(gpu.at("memory_fixed_time")),

@@ -63,7 +63,8 @@ Seconds gemm_time(const KernelShape& shape, const GemmRates& rates) {
   const double depth = 1 + rates.half_depth / static_cast<double>(shape.k);
   const double quantisation = 1 + rates.wave_weight * (tile_wave_quantisation(shape, rates.processors) - 1);
   const double dram = shape.batch > 1 ? rates.batched_dram_efficiency : rates.dram_efficiency;
-  const Seconds compute = executed_flops(shape) / (rates.peak * rates.efficiency) * (quantisation * depth);
+  const double pass = shape.backward ? rates.backward_ratio : 1.0;
+  const Seconds compute = executed_flops(shape) / (rates.peak * rates.efficiency) * (quantisation * depth * pass);
   const Seconds memory = dram_bytes(shape) / (rates.bandwidth * dram);
   return rates.fixed_time + std::max(compute, memory) * alignment_ratio(shape, rates);
 }
@@ -76,6 +77,7 @@ GemmRates gemm_rates(const Profile& gpu, Dtype dtype) {
           .wave_weight = gpu.at("gemm_wave_weight"),
           .dram_efficiency = gpu.at("gemm_dram_efficiency"),
           .batched_dram_efficiency = gpu.at("batched_gemm_dram_efficiency"),
+          .backward_ratio = gpu.at("gemm_backward_ratio"),
           .misaligned_ratio = gpu.at("gemm_misaligned_ratio"),
           .even_columns_ratio = gpu.at("gemm_even_columns_ratio"),
           .even_depth_ratio = gpu.at("gemm_even_depth_ratio"),

@@ -41,6 +41,7 @@ struct KernelShape {
   MemoryClass memory = MemoryClass::elementwise;
   FixedPhase phase = FixedPhase::none;
   bool causal = false;
+  bool backward = false;  // gemm: a product of the backward, of a gradient
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::int64_t kv_heads = 0;                     // attention only
   std::int64_t window = 0;                       // attention only, with `causal`: positions that a query sees, 0: all before it

@@ -37,6 +37,7 @@ void gemm(Reader& shape, KernelShape& k) {
   k.m = shape.integer("m", kCount);
   k.n = shape.integer("n", kCount);
   k.k = shape.integer("k", kCount);
+  shape.maybe("backward", k.backward);
 }
 
 void attention(Reader& shape, KernelShape& k, bool* both_passes) {
@@ -90,6 +91,12 @@ Ordered host_copy_row(const KernelShape& k) {
   return json;
 }
 
+Ordered gemm_shape(const KernelShape& k) {
+  Ordered json = {{"m", k.m}, {"n", k.n}, {"k", k.k}, {"batch", k.batch}};
+  if (k.backward) json["backward"] = true;
+  return json;
+}
+
 Ordered attention_shape(const KernelShape& k) {
   Ordered shape = {{"kernel", spelled(kKernels, k.attention)},
                    {"pass", k.kind == KernelKind::attention_forward ? "forward" : "backward"},
@@ -131,7 +138,7 @@ CollectiveShape read_collective(Dtype dtype, Reader& shape) {
 
 Ordered shape_row(const KernelShape& k) {
   switch (k.kind) {
-    case KernelKind::gemm: return row(Operation::gemm, k.dtype, {{"m", k.m}, {"n", k.n}, {"k", k.k}, {"batch", k.batch}});
+    case KernelKind::gemm: return row(Operation::gemm, k.dtype, gemm_shape(k));
     case KernelKind::attention_forward:
     case KernelKind::attention_backward: return row(Operation::attention, k.dtype, attention_shape(k));
     case KernelKind::copy_to_device:

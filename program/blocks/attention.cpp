@@ -147,11 +147,11 @@ Qkv AttentionCore::backward_unfused(Slot gradient) {
   const std::int64_t s = w_.size.seq_len, d = w_.size.head_dim, batch = w_.size.sequences * w_.size.heads;
   const Qkv result = gradients();
   w_.layer.recomputed_here();
-  const Slot d_probabilities = w_.gemm("BmmBackward0 probabilities", scores("d_probabilities", w_.size.element), {gradient, in_.v}, s, s, d, batch);
-  w_.gemm("BmmBackward0 values", result.v, {probabilities_, gradient}, s, d, s, batch);
+  const Slot d_probabilities = w_.gradient_gemm("BmmBackward0 probabilities", scores("d_probabilities", w_.size.element), {gradient, in_.v}, s, s, d, batch);
+  w_.gradient_gemm("BmmBackward0 values", result.v, {probabilities_, gradient}, s, d, s, batch);
   const Slot d_scores = score_gradient(dropout_.on() ? dropout_.backward(d_probabilities) : d_probabilities);
-  w_.gemm("BmmBackward0 queries", result.q, {d_scores, in_.k}, s, d, s, batch);
-  w_.gemm("BmmBackward0 keys", result.k, {d_scores, in_.q}, s, d, s, batch);
+  w_.gradient_gemm("BmmBackward0 queries", result.q, {d_scores, in_.k}, s, d, s, batch);
+  w_.gradient_gemm("BmmBackward0 keys", result.k, {d_scores, in_.q}, s, d, s, batch);
   return result;
 }
 

@@ -75,7 +75,7 @@ Slot Float8::forward(const Linear& linear, Slot x, Slot result) {
   Cast& x8 = inputs_[input_key(linear, x)];
   if (x8.plain == kNoSlot) x8 = cast(linear.name + ".input", {x, w_.rows(linear), linear.in}, casts_once() ? Layouts::both : Layouts::plain, compiled());
   if (casts_once()) saved_inputs_[input_key(linear, x)] = x8;
-  return multiply("aten::_scaled_mm " + linear.op(), result, x8.plain, weight(linear), w_.rows(linear), linear.out, linear.in);
+  return w_.kernel("aten::_scaled_mm " + linear.op(), product(w_.rows(linear), linear.out, linear.in, false), result, {x8.plain, weight(linear)});
 }
 
 const Float8::Cast& Float8::gradient_of(const Linear& linear, Slot gradient) {
@@ -86,7 +86,7 @@ const Float8::Cast& Float8::gradient_of(const Linear& linear, Slot gradient) {
 
 Slot Float8::input_gradient(const Linear& linear, Slot gradient, Slot result) {
   const Slot g8 = gradient_of(linear, gradient).plain;
-  return multiply("_scaled_mm backward input " + linear.op(), result, g8, transposed_weight(linear), w_.rows(linear), linear.in, linear.out);
+  return w_.kernel("_scaled_mm backward input " + linear.op(), product(w_.rows(linear), linear.in, linear.out, true), result, {g8, transposed_weight(linear)});
 }
 
 void Float8::weight_gradient(const Linear& linear, Slot gradient, Slot x, Slot result) {
@@ -95,7 +95,7 @@ void Float8::weight_gradient(const Linear& linear, Slot gradient, Slot x, Slot r
   if (x8.transposed == kNoSlot) x8 = cast("saved." + linear.name + ".input", {x, w_.rows(linear), linear.in}, Layouts::transposed, compiled());
   const Slot padded_gradient = padded(linear, "d_" + linear.name, g8, linear.out),
              padded_input = padded(linear, linear.name + ".input", x8.transposed, linear.in);
-  multiply("_scaled_mm backward weight " + linear.op(), result, padded_gradient, padded_input, linear.out, linear.in, summed_rows(linear));
+  w_.kernel("_scaled_mm backward weight " + linear.op(), product(linear.out, linear.in, summed_rows(linear), true), result, {padded_gradient, padded_input});
 }
 
 /// An expert has as many rows as tokens were routed to it. The product that sums over them wants a multiple of 16, which a real router's counts hardly ever are.
@@ -112,8 +112,10 @@ Slot Float8::padded(const Linear& linear, const std::string& name, Slot cast, st
   return w_.kernel(op + name, w_.activation("padded8." + name, rows * columns), {cast}, {w_.rows(linear) * columns, rows * columns}, hw::MemoryClass::copy);
 }
 
-Slot Float8::multiply(const std::string& op, Slot result, Slot a, Slot b, std::int64_t m, std::int64_t n, std::int64_t k) {
-  return w_.gemm_of(hw::Dtype::fp8, op, result, {a, b}, m, n, k);
+hw::KernelShape Float8::product(std::int64_t m, std::int64_t n, std::int64_t k, bool backward) {
+  hw::KernelShape shape = Writer::product(hw::Dtype::fp8, m, n, k);
+  shape.backward = backward;
+  return shape;
 }
 
 }  // namespace stepcast::program

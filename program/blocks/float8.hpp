@@ -46,7 +46,7 @@ class Float8 {
   const Cast& gradient_of(const Linear& linear, Slot gradient);
   [[nodiscard]] std::int64_t summed_rows(const Linear& linear) const;
   Slot padded(const Linear& linear, const std::string& name, Slot cast, std::int64_t columns);
-  Slot multiply(const std::string& op, Slot result, Slot a, Slot b, std::int64_t m, std::int64_t n, std::int64_t k);
+  [[nodiscard]] static hw::KernelShape product(std::int64_t m, std::int64_t n, std::int64_t k, bool backward);
   /// A compiled graph casts a tensor once, for all layers that read it; eager layers cast it each for itself.
   [[nodiscard]] std::string input_key(const Linear& linear, Slot x) const;
   [[nodiscard]] Matmul recipe() const;

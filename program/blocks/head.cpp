@@ -109,8 +109,8 @@ class ChunkedHead {
       const std::int64_t n = std::min(chunk, w_.size.tokens - begin);
       w_.gemm("aten::mm head chunk", logits, {x, w_.params}, n, v, h);
       w_.kernel("liger_cross_entropy_kernel", logits, {logits, loss}, {2 * n * v * e, n * v * e}, hw::MemoryClass::softmax);
-      w_.gemm("aten::mm input head chunk", input_gradient, {logits, w_.params, input_gradient}, n, h, v);
-      if (!w_.frozen()) w_.gemm("aten::addmm weight head chunk", weight_gradient, {logits, x, weight_gradient}, v, h, n);
+      w_.gradient_gemm("aten::mm input head chunk", input_gradient, {logits, w_.params, input_gradient}, n, h, v);
+      if (!w_.frozen()) w_.gradient_gemm("aten::addmm weight head chunk", weight_gradient, {logits, x, weight_gradient}, v, h, n);
     }
     w_.elementwise("aten::sum loss", loss, {loss}, hw::MemoryClass::normalization);
     return input_gradient;

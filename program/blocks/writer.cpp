@@ -44,7 +44,11 @@ Slot Writer::elementwise(std::string_view op, Slot result, Slots reads, Memory m
 }
 
 Slot Writer::kernel(std::string_view op, Slot result, Slots reads, Traffic traffic, Memory memory) {
-  layer.kernel(op, memory_bound(traffic, memory), std::span(reads.begin(), reads.size()), std::span(&result, 1));
+  return kernel(op, memory_bound(traffic, memory), result, reads);
+}
+
+Slot Writer::kernel(std::string_view op, const hw::KernelShape& shape, Slot result, Slots reads) {
+  layer.kernel(op, shape, std::span(reads.begin(), reads.size()), std::span(&result, 1));
   return result;
 }
 
@@ -65,7 +69,7 @@ hw::KernelShape Writer::memory_bound(Traffic traffic, Memory memory) const {
   return shape;
 }
 
-Slot Writer::gemm_of(hw::Dtype dtype, std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+hw::KernelShape Writer::product(hw::Dtype dtype, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
   hw::KernelShape shape;
   shape.kind = hw::KernelKind::gemm;
   shape.dtype = dtype;
@@ -73,8 +77,7 @@ Slot Writer::gemm_of(hw::Dtype dtype, std::string_view op, Slot result, Slots re
   shape.m = m;
   shape.n = n;
   shape.k = k;
-  layer.kernel(op, shape, std::span(reads.begin(), reads.size()), std::span(&result, 1));
-  return result;
+  return shape;
 }
 
 Slot Writer::parameter(const std::string& name) {
@@ -132,8 +135,8 @@ void Writer::add_input_gradient(const Linear& linear, Slot gradient, Slot sum) {
 void Writer::input_gradient(const Linear& linear, Slot gradient, Slot result, bool accumulate) {
   const std::string op = "MmBackward0 input " + linear.op();
   const Slot weight = parameter(linear.name + ".weight");
-  if (accumulate) gemm(op, result, {gradient, weight, result}, rows(linear), linear.in, linear.out);
-  else gemm(op, result, {gradient, weight}, rows(linear), linear.in, linear.out);
+  if (accumulate) gradient_gemm(op, result, {gradient, weight, result}, rows(linear), linear.in, linear.out);
+  else gradient_gemm(op, result, {gradient, weight}, rows(linear), linear.in, linear.out);
   layer.computes(Function::gemm, {part(gradient), part_of(weight, linear.in * linear.out), part(result), {}},
                  {.rows = rows(linear), .columns = linear.in, .inner = linear.out, .accumulate = accumulate});
 }
@@ -147,7 +150,7 @@ void Writer::weight_gradient(const Linear& linear, Slot gradient, Slot x) {
   if (in_fp8(linear)) {
     float8_.weight_gradient(linear, gradient, x, weight);
   } else {
-    gemm("MmBackward0 weight " + linear.op(), weight, {gradient, x}, linear.out, linear.in, rows(linear));
+    gradient_gemm("MmBackward0 weight " + linear.op(), weight, {gradient, x}, linear.out, linear.in, rows(linear));
     layer.computes(Function::gemm, {part(gradient), part(x), part(weight), {}},
                    {.rows = linear.out, .columns = linear.in, .inner = rows(linear), .transpose_a = true});
   }

@@ -86,6 +86,7 @@ class Writer {
   // --- kernels; each returns what it writes
   Slot elementwise(std::string_view op, Slot result, Slots reads, Memory memory = Memory::elementwise);
   Slot kernel(std::string_view op, Slot result, Slots reads, Traffic traffic, Memory memory = Memory::elementwise);
+  Slot kernel(std::string_view op, const hw::KernelShape& shape, Slot result, Slots reads);
   /// A kernel with several results, or of several launches.
   void kernel(std::string_view op, const std::vector<Slot>& results, const std::vector<Slot>& reads, Memory memory = Memory::elementwise,
               std::uint32_t further_launches = 0);
@@ -94,10 +95,15 @@ class Writer {
     layer.kernel(op, memory_bound(traffic, memory), reads, results, further_launches);
   }
   Slot gemm(std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1) {
-    return gemm_of(spec.precision.matmul == Matmul::tf32 ? hw::Dtype::tf32 : size.dtype, op, result, reads, m, n, k, batch);
+    return kernel(op, product(matmul_type(), m, n, k, batch), result, reads);
   }
-  /// The same with the type of the operands given.
-  Slot gemm_of(hw::Dtype dtype, std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1);
+  /// The same of the backward: one operand is a gradient.
+  Slot gradient_gemm(std::string_view op, Slot result, Slots reads, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1) {
+    hw::KernelShape shape = product(matmul_type(), m, n, k, batch);
+    shape.backward = true;
+    return kernel(op, shape, result, reads);
+  }
+  [[nodiscard]] static hw::KernelShape product(hw::Dtype dtype, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1);
   Slot add(std::string_view what, Slot result, Slot a, Slot b) { return elementwise(what, result, {a, b}); }
 
   /// y = x W + b, the bias in the GEMM's epilogue.
@@ -118,6 +124,7 @@ class Writer {
 
  private:
   [[nodiscard]] bool in_fp8(const Linear& linear) const { return linear.fp8 && program::in_fp8(spec.precision); }
+  [[nodiscard]] hw::Dtype matmul_type() const { return spec.precision.matmul == Matmul::tf32 ? hw::Dtype::tf32 : size.dtype; }
   [[nodiscard]] hw::KernelShape memory_bound(Traffic traffic, Memory memory) const;
   [[nodiscard]] bool keeps_next_linear();
   Float8 float8_{*this};

@@ -42,6 +42,14 @@ TEST_CASE("Forward takes a quarter and backward three quarters of the time of bo
   CHECK(attention_time(shape(KernelKind::attention_backward, 4, 32, 900, false), round_attention_rates()).si() == doctest::Approx(both * 3 / 4));
 }
 
+TEST_CASE("An implementation's own share of the forward goes before the common one") {
+  Profile gpu = gpu_profile("a100-sxm4-80gb");
+  gpu.constants.at("attention_forward_share").value = 0.3;
+  gpu.constants.at("attention_triton_forward_share").value = 0.2;
+  CHECK(attention_rates(gpu, AttentionKernel::triton).forward_share == 0.2);
+  CHECK(attention_rates(gpu, AttentionKernel::flash2).forward_share == 0.3);
+}
+
 TEST_CASE("A causal mask halves the work and lengthens the rise") {
   // s = 700: rise 700/(700 + 300) = 0.7 instead of 700/800 = 0.875
   const Seconds full = attention_time(shape(KernelKind::attention_forward, 4, 32, 700, false), round_attention_rates());

@@ -3,6 +3,7 @@
 
 #include "tests/support/fixed_cost_oracle.hpp"
 #include "tests/support/fixed_cost_run.hpp"
+#include "tests/support/sanitized.hpp"
 
 using namespace stepcast;
 using test::OracleSetting;
@@ -66,14 +67,14 @@ void expect_equal(const OracleSetting& setting) {
 }  // namespace
 
 TEST_CASE("fixed-cost mode equals the independent evaluation on 3,000 settings") {
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(3000); ++seed) {
     CAPTURE(seed);
     expect_equal(draw_setting(seed));
   }
 }
 
 TEST_CASE("and on 1,000 settings each of hybrid sharding and of no sharding") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(1000); ++seed) {
     CAPTURE(seed);
     OracleSetting setting = draw_setting(seed);
     setting.hybrid = true;

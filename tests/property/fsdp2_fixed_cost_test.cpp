@@ -3,6 +3,7 @@
 
 #include "tests/support/fixed_cost_run.hpp"
 #include "tests/support/fsdp2_oracle.hpp"
+#include "tests/support/sanitized.hpp"
 
 using namespace stepcast;
 using test::Fsdp2Setting;
@@ -114,7 +115,7 @@ void compare(const sim::Result& result, const std::vector<std::int64_t>& expecte
 }  // namespace
 
 TEST_CASE("FSDP2 in fixed-cost mode equals the independent evaluation on 4,000 settings") {
-  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(4000); ++seed) {
     CAPTURE(seed);
     const Fsdp2Setting setting = draw_setting(seed);
     compare(run(spec_of(setting), setting.costs), test::Fsdp2Oracle(setting).run());
@@ -122,7 +123,7 @@ TEST_CASE("FSDP2 in fixed-cost mode equals the independent evaluation on 4,000 s
 }
 
 TEST_CASE("DDP in fixed-cost mode equals the independent evaluation on 1,000 settings") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(1000); ++seed) {
     CAPTURE(seed);
     Draw draw{seed * 104729 + 5};
     const OracleSetting costs = draw_costs(draw);

@@ -30,6 +30,8 @@ Measurement only(const std::string& row) {
 TEST_CASE("Each kind of row") {
   CHECK(only(R"("what": "gemm", "dtype": "bf16", "shape": {"m": 64, "n": 32, "k": 16})").kernel ==
         hw::KernelShape{.kind = hw::KernelKind::gemm, .m = 64, .n = 32, .k = 16});
+  CHECK(only(R"("what": "gemm", "dtype": "bf16", "shape": {"m": 64, "n": 32, "k": 16, "backward": true})").kernel ==
+        hw::KernelShape{.kind = hw::KernelKind::gemm, .backward = true, .m = 64, .n = 32, .k = 16});
   const Measurement attention = only(R"("what": "attention", "dtype": "bf16", "clock": "host",
     "shape": {"kernel": "flash2", "pass": "both", "causal": true, "batch": 1, "seq_len": 2048, "heads": 8, "kv_heads": 2, "head_dim": 64})");
   CHECK(attention.both_passes);

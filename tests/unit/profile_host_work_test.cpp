@@ -34,6 +34,8 @@ TEST_CASE("a full launch queue is no work: named by the file, or seen by a call 
   CHECK(work_in(two_calls().op("aten::mm", 20, 1980).call("cudaLaunchKernel", 500, 400, 3)) == us(1700));  // 100 us of the call are taken for work
   CHECK(work_in(two_calls().op("aten::mm", 20, 1980).call("cudaLaunchKernel", 500, 400, 3).event("overhead", "Command Buffer Full", 500, 400, 9)) == us(1600));
   CHECK(work_in(two_calls().op("aten::mm", 20, 1980).call("cudaLaunchKernel", 500, 90, 3)) == us(2000));
+  // 80 us and 120 us of Python around a wait of 1,200 us: work, not a pause of 1,400 us
+  CHECK(work_in(two_calls().op("aten::mm", 20, 480).op("aten::mm", 1900, 100).event("overhead", "Command Buffer Full", 580, 1200, 9)) == us(800));
 }
 
 TEST_CASE("steps: the first of several is left out; without any, from the first launch to the last") {

@@ -35,6 +35,19 @@ TEST_CASE("host time beside a busy device is no gain") {
   CHECK(replayed_span(p, 0, {{{us(100), us(400)}}, false}) == us(1102));
 }
 
+TEST_CASE("an operation of another stream that overtakes the first one makes nothing longer") {
+  // Kernel a begins 1,000 us after its launch: the host is ahead. The copy waits for nothing but its launch, which comes 900 us earlier without the call before it.
+  const Profile p = ProfileJson()
+                        .call("cudaLaunchKernel", 0, 5, 1)
+                        .call("cudaMalloc", 10, 1100, 8)
+                        .call("cudaMemcpyAsync", 1200, 5, 2)
+                        .kernel("a", 1000, 1000, 7, 1)
+                        .kernel("copy", 1210, 100, 12, 2)
+                        .read();
+  CHECK(replayed_span(p, 0, {}) == us(1000));
+  CHECK(replayed_span(p, 0, {{{us(10), us(1110)}}, false}) == us(1000));
+}
+
 TEST_CASE("a wait of the host ends with the operation that it waited for") {
   // The host synchronises with kernel a, then launches b.
   const Profile p = starved().call("cudaMalloc", 20, 500, 8).call("cudaStreamSynchronize", 600, 5, 9).read();

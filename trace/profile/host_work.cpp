@@ -102,17 +102,16 @@ std::vector<ForwardRun> forwards_of(const Profile& profile, std::uint32_t device
 
 Time host_work(const Profile& profile, const std::vector<Watched>& stretches) {
   HostTime host(profile);
-  const auto busy = [&host](std::uint32_t thread, Time begin, Time end) {
-    HostShares shares = host.divide(thread, begin, end);
-    return at(shares, HostAt::busy);
-  };
   const Spans waits = queue_waits(profile);
   Time work{};
   for (const Watched& stretch : stretches) {
-    work += busy(stretch.thread, stretch.time.begin, stretch.time.end);
-    interval_sets::sweep_common(waits, Spans{stretch.time}, [&](const Span& wait) { work -= busy(stretch.thread, wait.begin, wait.end); });
+    // Waits are cut out first: with them, the short work around a long one would look like a pause.
+    for (const Span& piece : interval_sets::subtract(Spans{stretch.time}, waits)) {
+      HostShares shares = host.divide(stretch.thread, piece.begin, piece.end);
+      work += at(shares, HostAt::busy);
+    }
   }
-  return std::max(work, Time{});
+  return work;
 }
 
 }  // namespace stepcast::trace::profile

@@ -60,14 +60,14 @@ class Replay {
   }
 
   Time span() {
-    Time first = Time::max(), last = Time::min();
+    Time first{}, last = Time::min();
     std::size_t call = 0;
     for (std::uint32_t i = 0; i < ops_.size(); ++i) {
       for (; call < blocking_.size() && blocking_[call]->end <= ops_[i]->begin; ++call) block(*blocking_[call]);
       const Time begin = start(i);
       new_ends_[i] = begin + (ops_[i]->end - ops_[i]->begin);
       last_of_stream_[ops_[i]->stream] = i;
-      first = std::min(first, begin);
+      if (i == 0) first = begin;  // also where another, launched earlier now, overtakes it: the profile begins here
       last = std::max(last, new_ends_[i]);
     }
     return ops_.empty() ? Time{} : last - first;
