@@ -26,9 +26,9 @@ Slot Adapter::input_gradient(const Linear& linear, Slot gradient, Slot of_layer)
   t.d_scaled =
       w_.elementwise(compiled() ? "triton_poi_fused_mul lora" : "MulBackward0 lora scale", w_.rows_by("d_lora." + linear.name, rows, linear.out), {gradient});
   t.d_reduced = w_.gradient_gemm("MmBackward0 input lora_b " + linear.op(), w_.rows_by("d_lora_a." + linear.name, rows, rank),
-                        {t.d_scaled, w_.parameter(linear.name + ".lora_b.weight")}, rows, rank, linear.out);
+                                 {t.d_scaled, w_.parameter(linear.name + ".lora_b.weight")}, rows, rank, linear.out);
   const Slot of_adapter = w_.gradient_gemm("MmBackward0 input lora_a " + linear.op(), w_.rows_by("d_lora_input." + linear.name, rows, linear.in),
-                                  {t.d_reduced, w_.parameter(linear.name + ".lora_a.weight")}, rows, linear.in, rank);
+                                           {t.d_reduced, w_.parameter(linear.name + ".lora_a.weight")}, rows, linear.in, rank);
   return w_.add(compiled() ? "triton_poi_fused_add lora" : "aten::add lora input gradients", w_.rows_by("d_input_sum." + linear.name, rows, linear.in),
                 of_layer, of_adapter);
 }
@@ -36,10 +36,10 @@ Slot Adapter::input_gradient(const Linear& linear, Slot gradient, Slot of_layer)
 void Adapter::weight_gradients(const Linear& linear, Slot x) {
   const std::int64_t rows = w_.rows(linear), rank = w_.spec.model.lora_rank;
   const Tensors& t = tensors_.at(linear.name);
-  w_.gradient_gemm("MmBackward0 weight lora_b " + linear.op(), w_.parameter_gradient(linear.name + ".lora_b.weight", linear.out * rank), {t.d_scaled, t.reduced},
-          linear.out, rank, rows);
+  w_.gradient_gemm("MmBackward0 weight lora_b " + linear.op(), w_.parameter_gradient(linear.name + ".lora_b.weight", linear.out * rank),
+                   {t.d_scaled, t.reduced}, linear.out, rank, rows);
   w_.gradient_gemm("MmBackward0 weight lora_a " + linear.op(), w_.parameter_gradient(linear.name + ".lora_a.weight", rank * linear.in), {t.d_reduced, x}, rank,
-          linear.in, rows);
+                   linear.in, rows);
 }
 
 }  // namespace stepcast::program
