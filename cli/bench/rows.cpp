@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "calibration/measurement_file.hpp"
@@ -20,7 +21,9 @@ constexpr std::int64_t kAllocations[] = {1 << 12, 1 << 20, 1 << 26};  // bytes: 
 
 std::string microseconds(double seconds) { return fmt::format("{:.6g} us", seconds * 1e6); }
 
-constexpr std::int64_t kDeviceAllocations[] = {1 << 21, 20 << 20, 1 << 30};  // bytes: segments of the small pool, the large one, and one of its own
+using Allocations = std::array<std::int64_t, 3>;
+constexpr Allocations kDeviceAllocations = {1 << 21, 20 << 20, 1 << 30};  // bytes: segments of the small pool, the large one, and one of its own
+constexpr Allocations kHostAllocations = {1 << 21, 20 << 20, 1 << 26};
 constexpr std::int64_t kCopies[] = {1 << 16, 1 << 20, 1 << 24};
 constexpr std::int64_t kBeside = 1 << 24;  // bytes of a collective beside a kernel
 
@@ -62,7 +65,7 @@ void add_copies(BenchPlan& plan) {
 
 void add_device_allocations(BenchPlan& plan) {
   const real::bench::Target& target = plan.target();
-  for (const std::int64_t bytes : kDeviceAllocations) {
+  for (const std::int64_t bytes : target.own_clock ? kDeviceAllocations : kHostAllocations) {
     const auto row = [&](const char* call) { return OrderedJson{{"what", "allocation"}, {"shape", {{"call", call}, {"size", fmt::format("{} B", bytes)}}}}; };
     plan.add({row("malloc"), [=](const Effort& effort) { return real::bench::measure_device_malloc(target, bytes, effort); }});
     plan.add({row("free"), [=](const Effort& effort) { return real::bench::measure_device_free(target, bytes, effort); }});
@@ -82,7 +85,7 @@ void add_host_calls(BenchPlan& plan) {
   plan.add({{{"what", "launch"}, {"shape", {{"call", "call"}}}}, [target](const Effort& effort) { return real::bench::measure_launch_call(target, effort); }});
   plan.add(
       {{{"what", "launch"}, {"shape", {{"call", "latency"}}}}, [target](const Effort& effort) { return real::bench::measure_launch_latency(target, effort); }});
-  if (target.own_clock) add_device_allocations(plan);
+  add_device_allocations(plan);
   for (const std::int64_t bytes : kAllocations) {
     plan.add({{{"what", "allocation"}, {"shape", {{"call", "cached"}, {"size", fmt::format("{} B", bytes)}}}},
               [bytes](const Effort& effort) { return real::bench::measure_allocation(bytes, effort); }});

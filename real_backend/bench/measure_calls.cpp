@@ -30,8 +30,6 @@ struct NoEvents final : memory::EventSource {
   [[nodiscard]] bool done(int, std::uint64_t) const override { return true; }
 };
 
-constexpr std::uint64_t kAside = std::uint64_t{1} << 40;  // in the allocator's addresses: beside the pool
-
 }  // namespace
 
 Quartiles measure_launch_call(const Target& target, const Effort& effort) {
@@ -74,9 +72,10 @@ Quartiles measure_allocation(std::int64_t bytes, const Effort& effort) {
 
 namespace {
 
-/// The segment stands beside none: nothing else is in use.
+/// The segment takes the place of the pool, of which nothing is in use.
 double time_of_mapping(Device& device, std::int64_t bytes, bool malloc) {
-  const Segment segment{kAside, bytes};
+  const Segment segment{0, bytes};
+  device.map({});
   const auto begin = HostClock::now();
   device.map(std::span(&segment, 1));
   const double taken = seconds_since(begin);
@@ -88,12 +87,12 @@ double time_of_mapping(Device& device, std::int64_t bytes, bool malloc) {
 }  // namespace
 
 Quartiles measure_device_malloc(const Target& target, std::int64_t bytes, const Effort& effort) {
-  Ranks ranks(target, 1, 0, {}, 0);
+  Ranks ranks(target, 1, 0, {}, bytes);
   return on_one(ranks, effort, [&](Pool& pool) { return time_of_mapping(pool.device(), bytes, true); });
 }
 
 Quartiles measure_device_free(const Target& target, std::int64_t bytes, const Effort& effort) {
-  Ranks ranks(target, 1, 0, {}, 0);
+  Ranks ranks(target, 1, 0, {}, bytes);
   return on_one(ranks, effort, [&](Pool& pool) { return time_of_mapping(pool.device(), bytes, false); });
 }
 

@@ -6,7 +6,23 @@
 #include <cerrno>
 #include <system_error>
 
+#include "real_backend/device.hpp"
+
 namespace stepcast::real::host {
+
+namespace {
+
+constexpr std::uint64_t kPage = 4096;  // or a whole part of one
+
+/// Kernels before Linux 5.14 take pages only when they are touched.
+void touch(std::byte* memory, std::uint64_t bytes) {
+  for (std::uint64_t i = 0; i < bytes; i += kPage) {
+    volatile std::byte* page = memory + i;
+    *page = *page;
+  }
+}
+
+}  // namespace
 
 Arena::Arena(std::int64_t bytes) : bytes_(bytes) {
   void* memory = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -16,6 +32,21 @@ Arena::Arena(std::int64_t bytes) : bytes_(bytes) {
 
 Arena::~Arena() {
   if (base_ != nullptr) munmap(base_, static_cast<std::size_t>(bytes_));
+}
+
+void Arena::populate(std::uint64_t address, std::int64_t bytes) const {
+  const std::uint64_t begin = address / kPage * kPage, length = address - begin + static_cast<std::uint64_t>(bytes);
+  std::byte* memory = at(begin, static_cast<std::int64_t>(length));
+#ifdef MADV_POPULATE_WRITE
+  if (madvise(memory, length, MADV_POPULATE_WRITE) == 0) return;
+  if (errno == ENOMEM || errno == EFAULT) throw OutOfMemory("the system has no memory for a segment of " + std::to_string(bytes) + " bytes");
+#endif
+  touch(memory, length);
+}
+
+void Arena::release(std::uint64_t address, std::int64_t bytes) const {
+  const std::uint64_t begin = (address + kPage - 1) / kPage * kPage, end = (address + static_cast<std::uint64_t>(bytes)) / kPage * kPage;
+  if (begin < end) madvise(at(begin, static_cast<std::int64_t>(end - begin)), end - begin, MADV_DONTNEED);
 }
 
 std::byte* Arena::at(std::uint64_t address, std::int64_t bytes) const {

@@ -21,6 +21,15 @@ HostDevice::~HostDevice() {
   if (common_.failure.raised() && groups_.outlive_failures()) arena_.leave();
 }
 
+void HostDevice::map(std::span<const Segment> segments) {
+  Addresses wanted;
+  for (const Segment& segment : segments) wanted.push_back({segment.address, segment.address + static_cast<std::uint64_t>(segment.bytes)});
+  wanted = trace::interval_sets::merge(std::move(wanted));
+  for (const auto& [begin, end] : trace::interval_sets::subtract(mapped_, wanted)) arena_.release(begin, static_cast<std::int64_t>(end - begin));
+  for (const auto& [begin, end] : trace::interval_sets::subtract(wanted, mapped_)) arena_.populate(begin, static_cast<std::int64_t>(end - begin));
+  mapped_ = std::move(wanted);
+}
+
 HostDevice::Lane& HostDevice::lane(program::Stream stream) {
   auto& lane = lanes_[static_cast<std::size_t>(stream)];
   if (!lane) lane = std::make_unique<Lane>(common_.failure, "rank " + std::to_string(rank_) + ", stream " + program::name(stream));

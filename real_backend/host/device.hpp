@@ -14,6 +14,7 @@
 #include "real_backend/host/group.hpp"
 #include "real_backend/host/kernels/run.hpp"
 #include "real_backend/host/stream.hpp"
+#include "trace/interval_sets.hpp"
 
 namespace stepcast::real::host {
 
@@ -32,13 +33,14 @@ class HostDevice final : public Device {
   void synchronize() override;
   std::uint64_t position(program::Stream stream) override { return lane(stream).stream.pushed(); }
   [[nodiscard]] bool reached(program::Stream stream, std::uint64_t position) const override;
-  void map(std::span<const Segment>) override {}  // the arena has room for all; the system fills it as it is touched
+  void map(std::span<const Segment> segments) override;
   std::byte* memory(std::uint64_t address, std::int64_t bytes) override { return arena_.at(address, bytes); }
   void read(const std::byte* from, std::span<std::byte> to) override { std::memcpy(to.data(), from, to.size()); }
   void write(std::byte* to, std::span<const std::byte> from) override { std::memcpy(to, from.data(), from.size()); }
   std::vector<trace::Slice> take_slices() override;
 
  private:
+  using Addresses = trace::BasicIntervals<std::uint64_t>;
   struct Lane {
     Lane(Failure& failure, std::string who) : stream(failure, std::move(who)) {}
     kernels::Scratch scratch;
@@ -52,6 +54,7 @@ class HostDevice final : public Device {
   Groups& groups_;
   std::int32_t rank_;
   Arena arena_;
+  Addresses mapped_;
   std::vector<std::unique_ptr<Event>> events_;
   std::array<std::uint32_t, program::kCommunicators> issued_{};
   std::array<Counter, program::kCommunicators> turn_{};

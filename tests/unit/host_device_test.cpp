@@ -1,8 +1,12 @@
 // Streams, events, collectives and failures of the host driver.
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -117,6 +121,29 @@ TEST_CASE("the arena is zero at first, and ends") {
   const Arena arena(1 << 20);
   CHECK(*arena.at(1000, 8) == std::byte{0});
   CHECK_THROWS_AS(static_cast<void>(arena.at((1 << 20) - 4, 8)), std::runtime_error);
+}
+
+/// Pages of [address, address + bytes), a multiple of 4 KiB each, that are in memory.
+std::size_t resident(const Arena& arena, std::uint64_t address, std::int64_t bytes) {
+  std::vector<unsigned char> pages(static_cast<std::size_t>(bytes) / 4096);
+  REQUIRE(mincore(arena.at(address, bytes), static_cast<std::size_t>(bytes), pages.data()) == 0);
+  return static_cast<std::size_t>(std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+TEST_CASE("the arena's pages come when they are asked for, and go when they are given back") {
+  const Arena arena(1 << 22);
+  CHECK(resident(arena, 0, 1 << 22) == 0);
+  arena.populate(1 << 20, 1 << 20);
+  CHECK(resident(arena, 1 << 20, 1 << 20) == 256);
+  *arena.at(1 << 20, 1) = std::byte{7};
+  arena.populate((1 << 20) + 100, 8);  // what is there keeps its contents
+  CHECK(*arena.at(1 << 20, 1) == std::byte{7});
+  arena.release((1 << 20) + 100, (1 << 20) - 100);  // its first page is not given back as a whole
+  CHECK(resident(arena, 1 << 20, 1 << 20) == 1);
+  CHECK(*arena.at(1 << 20, 1) == std::byte{7});
+  arena.release(1 << 20, 4096);
+  CHECK(*arena.at(1 << 20, 1) == std::byte{0});
+  CHECK_THROWS_AS(arena.populate((1 << 22) - 4, 8), std::runtime_error);
 }
 
 }  // namespace
