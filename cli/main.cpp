@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "cli/command.hpp"
+#include "cli/cuda_program.hpp"
 
 namespace {
 
@@ -22,6 +23,7 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, told in words
+  stepcast::cli::hand_over_to_cuda(argc, argv);
   CLI::App app{"Forecasts step time, MFU and memory of sharded transformer training, and says where the time goes.", "stepcast"};
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("stepcast ") + STEPCAST_VERSION);

@@ -1,4 +1,4 @@
-// A build with the CUDA driver.
+// The program with the CUDA driver.
 #include <fmt/format.h>
 
 #include "cli/train/host_machine.hpp"

@@ -1,4 +1,4 @@
-// A build without the CUDA driver.
+// Programs without the CUDA driver.
 #include "cli/train/real_device.hpp"
 #include "hw_models/input_error.hpp"
 

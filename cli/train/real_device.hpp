@@ -27,7 +27,7 @@ struct RealDevice {
 
 /// For so many ranks, in this process unless it is one of several. Throws InputError where this machine, or this build, has no such device or too few.
 RealDevice real_device(const std::string& name, std::int32_t ranks, const TrainProcess* process = nullptr);
-/// In cuda_device.cpp where the build has the CUDA driver, else in no_cuda_device.cpp.
+/// In cuda_device.cpp, of the program with the CUDA driver (cuda_program.hpp), else in no_cuda_device.cpp.
 RealDevice cuda_device(std::int32_t ranks, const TrainProcess* process);
 
 }  // namespace stepcast::cli
