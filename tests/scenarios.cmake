@@ -4,5 +4,5 @@ stepcast_test(scenarios unit/scenario_test.cpp unit/layers_test.cpp unit/scenari
 stepcast_fuzzer(scenario fuzz/scenario.cpp LINK stepcast_scenarios)
 stepcast_fuzzer(unit_text fuzz/unit_text.cpp LINK stepcast_hw_models)
 stepcast_fuzzer(hf_config fuzz/hf_config.cpp LINK stepcast_scenarios)
-stepcast_test(imports unit/text_formats_test.cpp unit/training_config_test.cpp LINK stepcast_scenarios)
+stepcast_test(imports unit/text_formats_test.cpp unit/training_config_test.cpp property/import_values_test.cpp LINK stepcast_scenarios)
 stepcast_fuzzer(training_config fuzz/training_config.cpp LINK stepcast_scenarios)

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -14,11 +15,11 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;  // or a whole part of one
 
-/// Kernels before Linux 5.14 take pages only when they are touched.
+/// Kernels before Linux 5.14 take pages only when they are touched. Only bytes of the segment are: another one, of which a kernel is writing, may lie on its first or last page.
 void touch(std::byte* memory, std::uint64_t bytes) {
-  for (std::uint64_t i = 0; i < bytes; i += kPage) {
-    volatile std::byte* page = memory + i;
-    *page = *page;
+  for (std::uint64_t i = 0; i < bytes + kPage - 1; i += kPage) {
+    volatile std::byte* byte = memory + std::min(i, bytes - 1);
+    *byte = *byte;
   }
 }
 
@@ -35,13 +36,13 @@ Arena::~Arena() {
 }
 
 void Arena::populate(std::uint64_t address, std::int64_t bytes) const {
-  const std::uint64_t begin = address / kPage * kPage, length = address - begin + static_cast<std::uint64_t>(bytes);
-  std::byte* memory = at(begin, static_cast<std::int64_t>(length));
+  std::byte* memory = at(address, bytes);
 #ifdef MADV_POPULATE_WRITE
-  if (madvise(memory, length, MADV_POPULATE_WRITE) == 0) return;
+  const std::uint64_t before = address % kPage;
+  if (madvise(memory - before, before + static_cast<std::uint64_t>(bytes), MADV_POPULATE_WRITE) == 0) return;
   if (errno == ENOMEM || errno == EFAULT) throw OutOfMemory("the system has no memory for a segment of " + std::to_string(bytes) + " bytes");
 #endif
-  touch(memory, length);
+  touch(memory, static_cast<std::uint64_t>(bytes));
 }
 
 void Arena::release(std::uint64_t address, std::int64_t bytes) const {

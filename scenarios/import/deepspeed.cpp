@@ -25,11 +25,10 @@ void deepspeed_precision(Settings& s, Draft& draft) {
 
 /// What lives in host memory. Old files say it in one flag.
 void import_offload(Settings& s, Draft& draft) {
-  const auto device_of = [&](const char* section, const char* key) -> std::string {
-    const Json* found = s.json().at("zero_optimization").contains(section) ? &s.json().at("zero_optimization").at(section) : nullptr;
-    const std::string path = std::string("zero_optimization.") + section;
+  const auto device_of = [&](const char* path, const char* key) -> std::string {
+    const Json* found = s.take(path);
     if (!found || !found->is_object()) {
-      if (found) s.only_neutral({path.c_str()}, "is an object with a device");
+      s.only_neutral({path}, "is an object with a device");
       return "none";
     }
     std::string device = s.text(key).value_or("none");
@@ -37,9 +36,9 @@ void import_offload(Settings& s, Draft& draft) {
     s.ignore(path, "buffers and threads of offloading are not modelled beside pinned copies");
     return device;
   };
-  const bool parameters = device_of("offload_param", "zero_optimization.offload_param.device") == "cpu";
-  const bool optimizer =
-      device_of("offload_optimizer", "zero_optimization.offload_optimizer.device") == "cpu" || s.flag("zero_optimization.cpu_offload").value_or(false);
+  const bool parameters = device_of("zero_optimization.offload_param", "zero_optimization.offload_param.device") == "cpu";
+  const bool optimizer = device_of("zero_optimization.offload_optimizer", "zero_optimization.offload_optimizer.device") == "cpu" ||
+                         s.flag("zero_optimization.cpu_offload").value_or(false);
   if (parameters || optimizer) draft.set("/policy/cpu_offload", parameters ? "parameters" : "optimizer");
 }
 

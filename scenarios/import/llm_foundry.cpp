@@ -9,6 +9,8 @@ namespace {
 
 /// MPT's sizes are read as those of an MPT config.json.
 void llm_foundry_model(Settings& s, Draft& draft) {
+  const Json* section = s.object("model");
+  if (!section) return;
   const std::string name = s.text("model.name").value_or("mpt_causal_lm");
   s.ignore({"model.init_device", "model.pretrained", "model.init_config", "model.use_auth_token", "model.config_overrides.max_seq_len", "model.tokenizer_name",
             "model.loss_fn"},
@@ -18,7 +20,7 @@ void llm_foundry_model(Settings& s, Draft& draft) {
       set_model(s, "model.pretrained_model_name_or_path", path->substr(path->find('/') + 1), draft);
     return;
   }
-  Json model = s.json().at("model");
+  Json model = *section;
   for (const char* key : {"name", "init_device", "pretrained", "init_config", "use_auth_token", "loss_fn", "tokenizer_name"}) model.erase(key);
   model["model_type"] = "mpt";
   if (!model.contains("max_seq_len") || model["max_seq_len"].is_string()) model["max_seq_len"] = s.integer("max_seq_len", 1, kMaxSequence).value_or(2048);
@@ -37,7 +39,6 @@ void llm_foundry_model(Settings& s, Draft& draft) {
   else if (attention == "triton") draft.set("/kernels/attention", "triton");
   else if (attention == "torch") draft.set("/kernels/attention", "unfused");
   else s.refuse("model.attn_config.attn_impl", "\"" + attention + "\" is not supported yet", "flash, triton or torch");
-  s.take("model");
 }
 
 void llm_foundry_batch(Settings& s, Draft& draft) {
@@ -117,7 +118,7 @@ void import_rest(Settings& s, Draft& draft) {
 
 void import_llm_foundry(Settings& s, Draft& draft) {
   llm_foundry_batch(s, draft);
-  if (s.has("model")) llm_foundry_model(s, draft);
+  llm_foundry_model(s, draft);
   llm_foundry_precision(s, draft);
   llm_foundry_fsdp(s, draft);
   import_rest(s, draft);

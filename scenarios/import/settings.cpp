@@ -140,6 +140,12 @@ std::optional<std::vector<std::string>> Settings::texts(std::string_view key) {
   return list;
 }
 
+const Json* Settings::object(std::string_view key) {
+  const Json* found = value(key);
+  if (found && !found->is_object()) refuse(key, "expected keys with values");
+  return found;
+}
+
 void Settings::ignore(std::string_view key, const std::string& reason) {
   if (!find(key)) return;
   taken_.emplace(key);

@@ -33,6 +33,7 @@ class Settings {
   std::optional<bool> flag(std::string_view key);
   std::optional<std::string> text(std::string_view key);
   std::optional<std::vector<std::string>> texts(std::string_view key);
+  const Json* object(std::string_view key);
 
   /// Takes keys, with all below them, that say nothing about a step.
   void ignore(std::initializer_list<const char*> keys, const char* reason);
@@ -45,7 +46,7 @@ class Settings {
 
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] const Json& json() const { return json_; }
-  /// The object at a key, taken whole.
+  /// Takes a key, whatever it holds.
   const Json* take(std::string_view key);
   [[nodiscard]] std::vector<IgnoredKey> ignored() const { return ignored_; }
   [[nodiscard]] const std::set<std::string>& used() const { return used_; }
