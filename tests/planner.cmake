@@ -4,7 +4,7 @@ stepcast_test(tune unit/tune_test.cpp unit/paste_test.cpp property/tune_brute_fo
 stepcast_test(sweep unit/sweep_test.cpp unit/sweep_ranks_test.cpp LINK stepcast_cli LABELS threads)
 stepcast_test(explain unit/explain_test.cpp LINK stepcast_cli)
 stepcast_test(sweep_cli golden/sweep_test.cpp golden/tune_cli_test.cpp golden/import_test.cpp golden/questions_cli_test.cpp golden/sweep_mpi_test.cpp LINK nlohmann_json::nlohmann_json)
-target_compile_definitions(test_sweep_cli PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>" STEPCAST_MPIRUN="$<$<BOOL:${STEPCAST_MPI_FOUND}>:${MPIEXEC_EXECUTABLE}>")
+target_compile_definitions(test_sweep_cli PRIVATE STEPCAST_MPIRUN="$<$<BOOL:${STEPCAST_MPI_FOUND}>:${MPIEXEC_EXECUTABLE}>")
 add_dependencies(test_sweep_cli stepcast)
 stepcast_fuzzer(sweep_file fuzz/sweep_file.cpp LINK stepcast_cli stepcast_planner)
 stepcast_test(questions unit/roofline_test.cpp unit/scaling_test.cpp unit/must_be_true_test.cpp LINK stepcast_cli)

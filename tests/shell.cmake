@@ -1,6 +1,5 @@
 # Completions and the manual page; then the installed libraries as another project finds them, and the Python module.
 stepcast_test(shell unit/shell_test.cpp golden/shell_test.cpp LINK stepcast_cli)
-target_compile_definitions(test_shell PRIVATE STEPCAST_BINARY="$<TARGET_FILE:stepcast>")
 add_dependencies(test_shell stepcast)
 
 if(STEPCAST_TESTS AND NOT STEPCAST_CUDA_FOUND AND NOT STEPCAST_SANITIZE AND NOT STEPCAST_FUZZERS)

@@ -2,9 +2,9 @@
 # Cases are picked by number, not by doctest's name patterns, where a comma, a star or a bracket in the name would silently match nothing.
 # Without STEPCAST_TESTS the targets exist but are neither built nor run, so that tests/ROOM.cmake needs no conditions.
 find_package(doctest REQUIRED)
-add_library(stepcast_test_main OBJECT EXCLUDE_FROM_ALL main.cpp support/source_dir.cpp)
+add_library(stepcast_test_main OBJECT EXCLUDE_FROM_ALL main.cpp support/paths.cpp)
 target_include_directories(stepcast_test_main PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-set_source_files_properties(support/source_dir.cpp PROPERTIES COMPILE_DEFINITIONS STEPCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+set_source_files_properties(support/paths.cpp PROPERTIES COMPILE_DEFINITIONS "STEPCAST_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";STEPCAST_BINARY=\"$<TARGET_FILE:stepcast>\"")
 target_link_libraries(stepcast_test_main PUBLIC stepcast_options doctest::doctest)
 
 function(stepcast_test name)
@@ -18,6 +18,8 @@ function(stepcast_test name)
   else()
     target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
+  # Checks name their file; relative, so that clones in other folders find each other's objects in the compiler cache.
+  target_compile_options(test_${name} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
   if(NOT STEPCAST_TESTS)
     return()
   endif()

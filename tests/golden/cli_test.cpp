@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "support/paths.hpp"
 #include "support/place.hpp"
 
 namespace fs = std::filesystem;
@@ -314,7 +315,7 @@ TEST_CASE("a full disk or a closed pipe is exit code 3, told in one line") {
   const Place place;
   place.file("small.json", small().dump());
   if (!fs::exists("/dev/full")) return;
-  const std::string command = "cd '" + (place / ".").string() + "' && '" STEPCAST_BINARY "' run small.json --json >/dev/full 2>.err";
+  const std::string command = "cd '" + (place / ".").string() + "' && '" + stepcast::test::binary() + "' run small.json --json >/dev/full 2>.err";
   const int status = std::system(command.c_str());
   CHECK(WEXITSTATUS(status) == 3);
   CHECK(one_line(read(place / ".err")));

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "tests/support/forecast.hpp"
 
 using namespace stepcast;

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "support/paths.hpp"
 #include "support/place.hpp"
 #include "support/snapshot_json.hpp"
-#include "support/source_dir.hpp"
 
 using Json = nlohmann::ordered_json;
 using stepcast::test::Outcome, stepcast::test::Place, stepcast::test::has, stepcast::test::one_line;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/paths.hpp"
 #include "support/place.hpp"
 
 using stepcast::test::Outcome, stepcast::test::Place, stepcast::test::has, stepcast::test::one_line;
@@ -28,7 +29,7 @@ class Serving {
     if (pid_ == 0) {
       dup2(out[1], STDOUT_FILENO);
       close(out[0]);
-      arguments.insert(arguments.begin(), STEPCAST_BINARY);
+      arguments.insert(arguments.begin(), stepcast::test::binary());
       std::vector<char*> argv;
       for (std::string& argument : arguments) argv.push_back(argument.data());
       argv.push_back(nullptr);

@@ -4,13 +4,14 @@
 #include <filesystem>
 #include <string>
 
+#include "support/paths.hpp"
 #include "support/place.hpp"
 
 using stepcast::test::Outcome, stepcast::test::Place, stepcast::test::has, stepcast::test::one_line, stepcast::test::read;
 
 namespace {
 
-const std::string kSweepCommand = "'" STEPCAST_BINARY "' sweep 7b-32xa100 --set /model/layers=2 --set /run/steps=3 ";
+const std::string kSweepCommand = "'" + stepcast::test::binary() + "' sweep 7b-32xa100 --set /model/layers=2 --set /run/steps=3 ";
 const std::string kGrid = "--vary /batch/micro_batch=1..12 --vary /policy/framework=fsdp1,fsdp2 --vary /policy/forward_prefetch=false,true ";
 const std::string kMpirun = STEPCAST_MPIRUN[0] == '\0' ? "" : "'" STEPCAST_MPIRUN "' --allow-run-as-root --oversubscribe --quiet ";
 

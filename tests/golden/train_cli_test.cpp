@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "support/paths.hpp"
 #include "support/place.hpp"
 
 using Json = nlohmann::ordered_json;
@@ -90,7 +91,7 @@ TEST_CASE("train on GPUs gives the host's losses; without GPUs, or without the d
     CHECK(has(cuda.err, "--device cuda: "));
     CHECK(one_line(cuda.err));
     // The program with the driver, where there is one, has taken over.
-    CHECK(has(cuda.err, "has no CUDA driver") != std::filesystem::exists(STEPCAST_BINARY "-cuda"));
+    CHECK(has(cuda.err, "has no CUDA driver") != std::filesystem::exists(stepcast::test::binary() + "-cuda"));
     MESSAGE("skipped: " << cuda.err);
     return;
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "support/paths.hpp"
 #include "support/place.hpp"
 
 using Json = nlohmann::ordered_json;
@@ -15,7 +16,7 @@ using stepcast::test::Outcome, stepcast::test::Place, stepcast::test::has, stepc
 
 namespace {
 
-const std::string kStepcast = "'" STEPCAST_BINARY "' ";
+const std::string kStepcast = "'" + stepcast::test::binary() + "' ";
 const std::string kMpirun = STEPCAST_MPIRUN[0] == '\0' ? "" : "timeout 120 '" STEPCAST_MPIRUN "' --allow-run-as-root --oversubscribe --quiet ";
 
 const char* kTinyOnFour = R"({

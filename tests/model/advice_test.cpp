@@ -14,7 +14,7 @@
 #include "hw_models/text_file.hpp"
 #include "planner/search.hpp"
 #include "scenarios/scenario.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 using nlohmann::json;

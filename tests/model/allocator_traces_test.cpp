@@ -6,7 +6,7 @@
 #include <string>
 
 #include "support/alloc_traces.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hw_models/text_file.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "tests/support/forecast.hpp"
 
 using namespace stepcast;

@@ -11,7 +11,7 @@
 #include "calibration/predictor.hpp"
 #include "calibration/read_measurements.hpp"
 #include "hw_models/profiles.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibration;

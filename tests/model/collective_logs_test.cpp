@@ -6,7 +6,7 @@
 #include "csv_table.hpp"
 #include "hw_models/collective.hpp"
 #include "hw_models/profiles.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 using namespace stepcast::hw;

@@ -6,7 +6,7 @@
 #include "hw_models/cost_model.hpp"
 #include "hw_models/host.hpp"
 #include "hw_models/profiles.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "tests/model/csv_table.hpp"
 
 using namespace stepcast;

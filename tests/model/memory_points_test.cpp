@@ -6,7 +6,7 @@
 
 #include "hw_models/profiles.hpp"
 #include "hw_models/text_file.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "tests/model/csv_table.hpp"
 #include "tests/support/forecast.hpp"
 

@@ -6,7 +6,7 @@
 #include "hw_models/cost_model.hpp"
 #include "hw_models/memory_bound.hpp"
 #include "hw_models/profiles.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 using namespace stepcast::hw;

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "cli/report/diagnose/json.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "trace/profile/import.hpp"
 
 namespace fs = std::filesystem;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "trace/profile/findings.hpp"
 #include "trace/profile/import.hpp"
 

@@ -11,7 +11,7 @@
 #include "hw_models/profile_text.hpp"
 #include "hw_models/rates.hpp"
 #include "hw_models/text_file.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 using namespace stepcast::hw;

@@ -7,7 +7,7 @@
 
 #include "calibration/runs.hpp"
 #include "cli/validate/judge.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 

@@ -10,7 +10,7 @@
 #include "scenarios/import/import.hpp"
 #include "scenarios/import/text_formats.hpp"
 #include "scenarios/scenario.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 

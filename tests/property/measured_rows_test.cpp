@@ -13,7 +13,7 @@
 #include "hw_models/input_error.hpp"
 #include "hw_models/profiles.hpp"
 #include "program/count.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 using calibration::Run;

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 
+#include "tests/support/paths.hpp"
 #include "tests/support/text.hpp"
 
 namespace stepcast::test {
@@ -43,7 +44,7 @@ class Place {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return name;
   }
-  Outcome run(const std::string& arguments) const { return shell("'" STEPCAST_BINARY "' " + arguments); }
+  Outcome run(const std::string& arguments) const { return shell("'" + binary() + "' " + arguments); }
   /// Any command line of sh.
   Outcome shell(const std::string& line) const {
     const std::string command = "cd '" + folder_.string() + "' && " + line + " >.out 2>.err </dev/null";

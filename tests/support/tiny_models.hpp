@@ -9,7 +9,7 @@
 
 #include "program/build.hpp"
 #include "real_backend/train.hpp"
-#include "tests/support/source_dir.hpp"
+#include "tests/support/paths.hpp"
 
 namespace stepcast::real::test {
 

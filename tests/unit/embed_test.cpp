@@ -6,7 +6,7 @@
 #include <string>
 
 #include "hw_models/embedded.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 namespace stepcast {
 std::span<const EmbeddedFile> embed_test_files();

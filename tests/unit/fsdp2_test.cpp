@@ -7,7 +7,7 @@
 
 #include "program/build.hpp"
 #include "program/fsdp2_groups.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "tests/support/schedule.hpp"
 #include "tests/support/specs.hpp"
 

@@ -13,7 +13,7 @@
 #include "calibration/read_measurements.hpp"
 #include "hw_models/input_error.hpp"
 #include "model/csv_table.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibration;

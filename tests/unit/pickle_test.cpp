@@ -11,7 +11,7 @@
 #include "hw_models/input_error.hpp"
 #include "memory/history_formats.hpp"
 #include "memory/sizes.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 using namespace stepcast::memory;

@@ -9,7 +9,7 @@
 #include "hw_models/text_file.hpp"
 #include "program/model.hpp"
 #include "scenarios/hf_config.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 using namespace stepcast::scenarios;

@@ -5,8 +5,8 @@
 #include <set>
 #include <sstream>
 
+#include "support/paths.hpp"
 #include "support/profile_json.hpp"
-#include "support/source_dir.hpp"
 #include "trace/profile/oddities.hpp"
 #include "trace/profile/processes.hpp"
 

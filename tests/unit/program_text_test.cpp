@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "program/build.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "tests/support/specs.hpp"
 
 namespace stepcast::program {

@@ -8,7 +8,7 @@
 #include "scenarios/names.hpp"
 #include "scenarios/presets.hpp"
 #include "scenarios/scenario.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 using namespace stepcast;
 using namespace stepcast::scenarios;

@@ -7,7 +7,7 @@
 #include "hw_models/input_error.hpp"
 #include "program/model.hpp"
 #include "scenarios/import/import.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "support/text.hpp"
 
 using namespace stepcast;
