@@ -27,10 +27,23 @@ class Filler {
         for (const std::string_view call : kCalls) set(profiles_.node, call, time);
         return;
       case Timed::launch_latency: return set(profiles_.gpu, "launch_latency", time);
-      case Timed::device_malloc: return set(profiles_.gpu, "device_malloc", time);
-      case Timed::device_free: return set(profiles_.gpu, "device_free", time);
+      case Timed::device_malloc: mallocs_.push_back(row); return;
+      case Timed::device_free: frees_.push_back(row.time.si()); return;
       case Timed::cached_allocation: return set(profiles_.node, "host_allocation", time);
     }
+  }
+
+  /// What takes more rows than one.
+  void add_segments() {
+    if (!mallocs_.empty()) {
+      const SegmentTime taken = segment_time(mallocs_);
+      set(profiles_.gpu, "device_malloc", measured(taken.fixed.si()));
+      set(profiles_.gpu, "device_malloc_per_gib", measured(taken.per_gib.si()));
+    }
+    if (frees_.empty()) return;
+    const auto middle = frees_.begin() + static_cast<std::ptrdiff_t>(frees_.size() / 2);
+    std::nth_element(frees_.begin(), middle, frees_.end());
+    set(profiles_.gpu, "device_free", measured(*middle));
   }
 
   void add_machine() {
@@ -66,9 +79,27 @@ class Filler {
 
   HostProfiles& profiles_;
   const MeasurementFile& file_;
+  std::vector<Measurement> mallocs_;
+  std::vector<double> frees_;
 };
 
 }  // namespace
+
+/// With u = 1/t and v = size/t it minimises the sum of (fixed u + per_gib v - 1)^2.
+SegmentTime segment_time(std::span<const Measurement> rows) {
+  double uu = 0, uv = 0, vv = 0, u_sum = 0, v_sum = 0;
+  for (const Measurement& row : rows) {
+    const double u = 1 / row.time.si(), v = Bytes(static_cast<double>(row.bytes)) / gibibyte * u;
+    uu += u * u, uv += u * v, vv += v * v;
+    u_sum += u, v_sum += v;
+  }
+  const double determinant = uu * vv - uv * uv;
+  const double fixed = determinant > 1e-12 * uu * vv ? (u_sum * vv - v_sum * uv) / determinant : 0;
+  if (fixed <= 0) return {Seconds(0), Seconds(v_sum / vv)};
+  const double per_gib = (v_sum * uu - u_sum * uv) / determinant;
+  if (per_gib <= 0) return {Seconds(u_sum / uu), Seconds(0)};
+  return {Seconds(fixed), Seconds(per_gib)};
+}
 
 HostProfiles host_profiles(HostProfiles base, const std::vector<MeasurementFile>& files) {
   for (const MeasurementFile& file : files) {
@@ -77,6 +108,7 @@ HostProfiles host_profiles(HostProfiles base, const std::vector<MeasurementFile>
     for (const Measurement& row : file.rows) {
       if (!row.both_passes) filler.add(row);
     }
+    filler.add_segments();
   }
   if (base.gpu.kernels.empty() && base.node.collectives.empty()) throw InputError("calibrate", "", "no kernel and no collective was measured");
   return base;

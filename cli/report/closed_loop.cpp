@@ -17,8 +17,8 @@ std::string mebibytes(std::int64_t bytes) { return fmt::format("{:.2f}", static_
 void add(const LoopRow& row, Table& table) {
   const LoopResult &p = row.predicted, &m = row.measured;
   table.add({row.id, std::to_string(row.ranks), milliseconds(p.step_s), milliseconds(m.step_s), fmt::format("{:+.1f}", 100 * row.error()),
-             percent_number(row.noise), milliseconds(p.exposed_comm_s), milliseconds(m.exposed_comm_s), mebibytes(p.peak_allocated_bytes),
-             mebibytes(m.peak_allocated_bytes), row.memory_exact() ? "yes" : "no"});
+             percent_number(row.noise), milliseconds(p.exposed_comm_s), milliseconds(m.exposed_comm_s), mebibytes(p.peaks.allocated_bytes),
+             mebibytes(m.peaks.allocated_bytes), fmt::format("{} of {}", row.exact_rounds(), row.rounds.size())});
 }
 
 std::string failures(const Loop& loop) {
@@ -43,8 +43,8 @@ std::string summary_text(const Loop& loop) {
 OrderedJson result_json(const LoopResult& r) {
   return {{"step_time_s", r.step_s},
           {"exposed_comm_s", r.exposed_comm_s},
-          {"peak_allocated_bytes", r.peak_allocated_bytes},
-          {"peak_reserved_bytes", r.peak_reserved_bytes}};
+          {"peak_allocated_bytes", r.peaks.allocated_bytes},
+          {"peak_reserved_bytes", r.peaks.reserved_bytes}};
 }
 
 OrderedJson row_json(const LoopRow& row) {
@@ -56,6 +56,7 @@ OrderedJson row_json(const LoopRow& row) {
   json["noise"] = row.failures.empty() ? OrderedJson(row.noise) : OrderedJson();
   json["steps"] = row.steps;
   json["memory_exact"] = row.compared() ? OrderedJson(row.memory_exact()) : OrderedJson();
+  json["memory_exact_rounds"] = row.compared() ? OrderedJson(row.exact_rounds()) : OrderedJson();
   return json;
 }
 
@@ -63,7 +64,7 @@ OrderedJson row_json(const LoopRow& row) {
 
 std::string to_text(const Loop& loop) {
   Table table({"scenario", "ranks", "step, ms: forecast", "measured", "error, %", "noise, %", "exposed, ms: forecast", "measured", "peak, MiB: forecast",
-               "measured", "exact"});
+               "measured", "exact rounds"});
   for (const LoopRow& row : loop.rows) {
     if (row.compared()) add(row, table);
   }
@@ -87,8 +88,8 @@ std::string to_csv(const Loop& loop) {
   for (const LoopRow& row : loop.rows) {
     const LoopResult &p = row.predicted, &m = row.measured;
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.id, row.ranks, row.predicted_outcome, p.step_s, m.step_s,
-                        row.compared() ? fmt::format("{}", row.error()) : "", row.noise, row.steps, p.exposed_comm_s, m.exposed_comm_s, p.peak_allocated_bytes,
-                        m.peak_allocated_bytes, p.peak_reserved_bytes, m.peak_reserved_bytes, row.failures.empty() ? 0 : 1);
+                        row.compared() ? fmt::format("{}", row.error()) : "", row.noise, row.steps, p.exposed_comm_s, m.exposed_comm_s, p.peaks.allocated_bytes,
+                        m.peaks.allocated_bytes, p.peaks.reserved_bytes, m.peaks.reserved_bytes, row.failures.empty() ? 0 : 1);
   }
   return text;
 }

@@ -28,6 +28,13 @@ void check(const LoopScenario& scenario) {
 
 double median(std::vector<double> values) { return values.empty() ? 0 : real::bench::quartiles(std::move(values)).median; }
 
+/// The peaks of one round, half of the others lie below.
+LoopPeaks middle(std::vector<LoopPeaks> rounds) {
+  const auto half = rounds.begin() + (std::ssize(rounds) - 1) / 2;
+  std::nth_element(rounds.begin(), half, rounds.end());
+  return *half;
+}
+
 /// Points of all scenarios by their rows, and what each round measured of them.
 class Measurements {
  public:
@@ -62,7 +69,7 @@ class Measurements {
 struct LoopRun {
   std::vector<double> steps, exposed;
   std::vector<std::string> failures;
-  std::int64_t peak_allocated = 0, peak_reserved = 0;
+  std::vector<LoopPeaks> peaks;
 
   void add(const Trained& trained) {
     failures = trained.failures;
@@ -71,14 +78,14 @@ struct LoopRun {
     const auto& all = report.step_times_s;
     steps.insert(steps.end(), all.end() - std::min<std::ptrdiff_t>(report.measured_steps, std::ssize(all)), all.end());
     exposed.push_back(report.exposed_comm_s);
-    peak_allocated = std::max(peak_allocated, report.peak_allocated_bytes);
-    peak_reserved = std::max(peak_reserved, report.peak_reserved_bytes);
+    peaks.push_back({report.peak_allocated_bytes, report.peak_reserved_bytes});
   }
   void fill(LoopRow& row) const {
     row.failures = failures;
     if (!failures.empty()) return;
     const Quartiles q = real::bench::quartiles(steps);
-    row.measured = {q.median, median(exposed), peak_allocated, peak_reserved};
+    row.measured = {q.median, median(exposed), middle(peaks)};
+    row.rounds = peaks;
     row.noise = (q.third - q.first) / 2 / q.median;
     row.steps = q.repeats;
   }
@@ -123,7 +130,7 @@ void predict(const LoopScenario& scenario, const calibration::HostProfiles& prof
   row.id = scenario.id;
   row.ranks = scenarios::ranks(scenario.scenario);
   row.predicted_outcome = report.outcome;
-  row.predicted = {report.step_time_s, report.exposed_comm_s, report.peak_allocated_bytes, report.peak_reserved_bytes};
+  row.predicted = {report.step_time_s, report.exposed_comm_s, {report.peak_allocated_bytes, report.peak_reserved_bytes}};
 }
 
 std::size_t loop_work(const std::vector<LoopScenario>& scenarios, const LoopOptions& options) {

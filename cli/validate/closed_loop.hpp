@@ -2,6 +2,8 @@
 // two are compared. docs/validate.md, "Scenarios"; test: tests/unit/closed_loop_test.cpp, tests/golden/closed_loop_test.cpp.
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -30,10 +32,15 @@ struct LoopOptions {
   double deadline_s = 60;
 };
 
+struct LoopPeaks {
+  std::int64_t allocated_bytes = 0, reserved_bytes = 0;
+  auto operator<=>(const LoopPeaks&) const = default;
+};
+
 /// What a run or its forecast came to.
 struct LoopResult {
   double step_s = 0, exposed_comm_s = 0;
-  std::int64_t peak_allocated_bytes = 0, peak_reserved_bytes = 0;
+  LoopPeaks peaks;
 };
 
 struct LoopRow {
@@ -41,14 +48,14 @@ struct LoopRow {
   std::int64_t ranks = 1;
   std::string predicted_outcome = "ok";
   std::vector<std::string> failures;  // of the run; nothing is compared then
-  LoopResult predicted, measured;     // measured: the median of steps, means of exposed communication
+  LoopResult predicted, measured;     // measured: the median of steps, exposed communication and peaks of the median round
+  std::vector<LoopPeaks> rounds;      // peaks of each
   double noise = 0;                   // half the distance between the quartiles of the measured steps over their median
   std::int64_t steps = 0;             // measured
   [[nodiscard]] bool compared() const { return failures.empty() && predicted_outcome == "ok"; }
   [[nodiscard]] double error() const { return predicted.step_s / measured.step_s - 1; }
-  [[nodiscard]] bool memory_exact() const {
-    return predicted.peak_allocated_bytes == measured.peak_allocated_bytes && predicted.peak_reserved_bytes == measured.peak_reserved_bytes;
-  }
+  [[nodiscard]] bool memory_exact() const { return predicted.peaks == measured.peaks; }
+  [[nodiscard]] std::int64_t exact_rounds() const { return std::count(rounds.begin(), rounds.end(), predicted.peaks); }
 };
 
 struct Loop {

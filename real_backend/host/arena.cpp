@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;  // or a whole part of one
 
-/// Kernels before Linux 5.14 take pages only when they are touched. Only bytes of the segment are: another one, of which a kernel is writing, may lie on its first or last page.
+/// Kernels before Linux 5.14 take pages only when they are touched, and a virtual machine may map them only then. Only bytes of the segment are: another one, of which a kernel is
+/// writing, may lie on its first or last page.
 void touch(std::byte* memory, std::uint64_t bytes) {
   for (std::uint64_t i = 0; i < bytes + kPage - 1; i += kPage) {
     volatile std::byte* byte = memory + std::min(i, bytes - 1);
@@ -39,8 +40,8 @@ void Arena::populate(std::uint64_t address, std::int64_t bytes) const {
   std::byte* memory = at(address, bytes);
 #ifdef MADV_POPULATE_WRITE
   const std::uint64_t before = address % kPage;
-  if (madvise(memory - before, before + static_cast<std::uint64_t>(bytes), MADV_POPULATE_WRITE) == 0) return;
-  if (errno == ENOMEM || errno == EFAULT) throw OutOfMemory("the system has no memory for a segment of " + std::to_string(bytes) + " bytes");
+  if (madvise(memory - before, before + static_cast<std::uint64_t>(bytes), MADV_POPULATE_WRITE) != 0 && (errno == ENOMEM || errno == EFAULT))
+    throw OutOfMemory("the system has no memory for a segment of " + std::to_string(bytes) + " bytes");
 #endif
   touch(memory, static_cast<std::uint64_t>(bytes));
 }

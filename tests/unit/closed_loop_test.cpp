@@ -14,8 +14,9 @@ namespace {
 LoopRow row(const std::string& id, double predicted, double measured, double noise = 0.01) {
   LoopRow row;
   row.id = id;
-  row.predicted = {predicted, 0.001, 1 << 20, 2 << 20};
-  row.measured = {measured, 0.002, 1 << 20, 2 << 20};
+  row.predicted = {predicted, 0.001, {1 << 20, 2 << 20}};
+  row.measured = {measured, 0.002, {1 << 20, 2 << 20}};
+  row.rounds = {{1 << 20, 2 << 20}, {1 << 20, 3 << 20}};
   row.noise = noise;
   row.steps = 10;
   return row;
@@ -25,7 +26,7 @@ Loop planted() {
   Loop loop;
   loop.measurements = {{"machine", {{"gpu", "a processor"}}}};
   loop.rows = {row("a", 1.1, 1.0), row("b", 1.9, 2.0), row("c", 1.8, 2.1), row("d", 1.0, 1.005)};
-  loop.rows[2].predicted.peak_reserved_bytes += 1;
+  loop.rows[2].predicted.peaks.reserved_bytes += 1;
   loop.rows.push_back(row("e", 5, 1));
   loop.rows.back().failures = {"rank 1: something"};
   return loop;
@@ -51,6 +52,8 @@ TEST_CASE("Text, JSON and CSV hold what was compared, and what failed") {
   const auto json = to_json(loop);
   CHECK(json["rows"].size() == 5);
   CHECK(json["rows"][0]["rel_error"].get<double>() == doctest::Approx(0.1));
+  CHECK(json["rows"][0]["memory_exact_rounds"] == 1);
+  CHECK(json["rows"][2]["memory_exact_rounds"] == 0);
   CHECK(json["rows"][4]["measured"].is_null());
   CHECK(json["rows"][4]["rel_error"].is_null());
   CHECK(json["summary"]["pairs_in_order"] == 4);

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
 #include "calibration/read_measurements.hpp"
 #include "hw_models/cost_model.hpp"
 #include "hw_models/input_error.hpp"
@@ -48,6 +52,39 @@ TEST_CASE("Kernels, collectives, calls and facts of the machine") {
   CHECK(profiles.node.at("host_fsdp_pre_forward") == 0);
   REQUIRE(profiles.node.collectives.size() == 1);
   CHECK(profiles.node.collectives[0].time.value == doctest::Approx(500e-6));
+}
+
+TEST_CASE("Segments by size: a line by hand, through nothing or level where it would go below zero, in proportion where there is one size") {
+  const auto line = [](std::initializer_list<std::pair<double, double>> gib_and_seconds) {
+    std::vector<Measurement> rows;
+    for (const auto& [gib, seconds] : gib_and_seconds) {
+      Measurement row;
+      row.bytes = static_cast<std::int64_t>(gib * 1073741824);
+      row.time = Seconds(seconds);
+      rows.push_back(row);
+    }
+    const SegmentTime time = segment_time(rows);
+    return std::pair(time.fixed.si(), time.per_gib.si());
+  };
+  const auto is = [](std::pair<double, double> time, double fixed, double per_gib) {
+    CHECK(time.first == doctest::Approx(fixed));
+    CHECK(time.second == doctest::Approx(per_gib));
+  };
+  is(line({{1, 3}, {2, 5}, {4, 9}}), 1, 2);
+  is(line({{1, 1}, {2, 4}}), 0, 1.2);  // size / time is 1 and 1/2: (1 + 1/2) / (1 + 1/4)
+  is(line({{1, 4}, {2, 2}}), 2.4, 0);  // 1 / time is 1/4 and 1/2: (1/4 + 1/2) / (1/16 + 1/4)
+  is(line({{2, 5}}), 0, 2.5);
+}
+
+TEST_CASE("Segments that bench measured stand in the profile") {
+  const auto segment = [](const char* call, const char* size, const char* time) {
+    return row(std::string(R"("what": "allocation", "shape": {"call": ")") + call + R"(", "size": ")" + size + "\"}", time);
+  };
+  const HostProfiles profiles = of(row(kProduct, "11 us") + "," + segment("malloc", "256 MiB", "2 s") + "," + segment("malloc", "1 GiB", "5 s") + "," +
+                                   segment("free", "256 MiB", "1 s") + "," + segment("free", "1 GiB", "4 s") + "," + segment("free", "512 MiB", "3 s"));
+  CHECK(profiles.gpu.at("device_malloc") == doctest::Approx(1));  // 1 s + 4 s per GiB
+  CHECK(profiles.gpu.at("device_malloc_per_gib") == doctest::Approx(4));
+  CHECK(profiles.gpu.at("device_free") == doctest::Approx(3));
 }
 
 TEST_CASE("An operation that was measured twice, and a file without operations") {
