@@ -11,6 +11,7 @@
 #include "calibration/predictor.hpp"
 #include "calibration/read_measurements.hpp"
 #include "cli/calibrate/host.hpp"
+#include "cli/calibrate/results.hpp"
 #include "cli/calibrate/runs.hpp"
 #include "cli/command.hpp"
 #include "cli/hardware.hpp"
@@ -173,22 +174,28 @@ Exit calibrate_host_command(const CalibrateOptions& options) {
   return Exit::ok;
 }
 
-/// The table of whole runs among the files; it stands alone.
+/// Whole runs, as a table or as results of `train`, stand alone.
 bool is_of_runs(const CalibrateOptions& options) {
-  if (std::none_of(options.files.begin(), options.files.end(), is_run_table)) return false;
-  if (options.files.size() == 1) return true;
-  throw InputError("command line", "", "a table of runs is calibrated on alone",
+  const auto& files = options.files;
+  const auto tables = std::count_if(files.begin(), files.end(), is_run_table);
+  const auto other = std::find_if_not(files.begin(), files.end(), is_result);
+  if (tables == 0 && std::none_of(files.begin(), files.end(), is_result)) return false;
+  if (tables > 0 ? files.size() == 1 : other == files.end()) return true;
+  if (tables == 0) calibration::read_measurements(*other);  // what is wrong with it goes first
+  throw InputError("command line", "", tables > 0 ? "a table of runs is calibrated on alone" : "results of runs are calibrated on alone",
                    "calibrate on the measurements first, then on the runs with the profiles that it writes");
 }
 
 Exit calibrate_runs_command(const CalibrateOptions& options) {
   if (options.gpu.empty() || options.node.empty())
-    throw InputError("command line", "", "a table of runs needs --gpu and --node",
-                     "the profiles of the machine that ran them, e.g. a100-sxm4-80gb and dgx-a100");
-  if (options.starts || !options.device.empty())
-    throw InputError("command line", "", "--starts and --device have no effect on a table of runs", "leave them out");
-  const RunCalibration calibration =
-      calibrate_runs(options.files.front(), options.gpu, options.node, options.fit, std::max(1u, std::thread::hardware_concurrency()));
+    throw InputError("command line", "", "whole runs need --gpu and --node", "the profiles of the machine that ran them, e.g. a100-sxm4-80gb and dgx-a100");
+  if (is_host(options))
+    throw InputError("--gpu", "", "ranks that share processors are calibrated on what bench measures, not on whole runs",
+                     "stepcast bench SCENARIO --out host.json");
+  if (options.starts || !options.device.empty()) throw InputError("command line", "", "--starts and --device have no effect on whole runs", "leave them out");
+  const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+  const RunCalibration calibration = is_result(options.files.front()) ? calibrate_results(options.files, options.gpu, options.node, options.fit, threads)
+                                                                      : calibrate_runs(options.files.front(), options.gpu, options.node, options.fit, threads);
   const std::string json = to_json(calibration).dump(2) + "\n";
   if (!options.output.folder.empty()) write_profiles(hw::gpu_profile_text(calibration.gpu), hw::node_profile_text(calibration.node), json, options.output);
   print(options.output.json ? json : to_text(calibration));
@@ -211,7 +218,8 @@ void add_calibrate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measurements of kernels and collectives, or to whole runs");
   command
       ->add_option("files", options->files,
-                   "nccl-tests logs or JSON, measurement files of stepcast bench, traces, CSV tables of kernel times; or one table of runs (docs/validate.md)")
+                   "nccl-tests logs or JSON, measurement files of stepcast bench, traces, CSV tables of kernel times; or whole runs: one table "
+                   "(docs/validate.md), or results of train")
       ->required()
       ->type_name("FILES");
   command->add_option("--gpu", options->gpu, "GPU profile to start from (name, or file ending with .json)")->type_name("BASE");
@@ -230,6 +238,7 @@ void add_calibrate(CLI::App& app, Action& action) {
       "Examples:\n  stepcast calibrate gemm.csv attention.csv --gpu a100-sxm4-80gb --hold-out 0.5\n"
       "  stepcast calibrate all_reduce.log all_gather.log --node dgx-a100 --out my-cluster\n"
       "  stepcast calibrate runs.csv --gpu a100-sxm4-80gb --node dgx-a100 --out my-cluster\n"
+      "  stepcast calibrate a/report.json b/report.json c/report.json --gpu a100-sxm4-80gb --node dgx-a100\n"
       "  stepcast calibrate host.json --gpu host-cpu --node host-threads --out my-machine\n"
       "  stepcast run 7b-32xa100 --set /cluster/node=my-cluster/node.json");
   command->callback([options, command, &action] {

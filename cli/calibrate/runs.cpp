@@ -7,9 +7,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <numeric>
 
 #include "calibration/draws.hpp"
+#include "cli/calibrate/results.hpp"
 #include "cli/progress.hpp"
 #include "cli/validate/parallel.hpp"
 #include "hw_models/input_error.hpp"
@@ -27,16 +29,13 @@ constexpr std::array<Factor, 4> kFactors{Factor::clock, Factor::network, Factor:
 
 /// What a fit of these rows needs again and again.
 struct Rows {
-  std::vector<Run> runs;
-  const calibration::Sources& sources;
-  JudgeOptions options;  // on the machine's profiles
+  std::vector<std::string> ids;
+  std::function<JudgedRow(std::size_t, const MachineFactors&)> judge;  // on the machine's profiles
   unsigned threads = 1;
 
   [[nodiscard]] std::vector<JudgedRow> judged(const std::vector<std::size_t>& which, const MachineFactors& factors) const {
-    JudgeOptions scaled = options;
-    scaled.factors = factors;
     std::vector<JudgedRow> rows(which.size());
-    for_each_index(which.size(), threads, [&](std::size_t i) { rows[i] = judge_row(runs[which[i]], sources, scaled); });
+    for_each_index(which.size(), threads, [&](std::size_t i) { rows[i] = judge(which[i], factors); });
     return rows;
   }
 };
@@ -55,7 +54,7 @@ std::vector<std::size_t> usable(const std::vector<JudgedRow>& rows, RunCalibrati
 std::vector<bool> held_out_of(const std::vector<std::size_t>& which, const Rows& rows, const calibration::FitOptions& fit) {
   std::vector<std::size_t> order(which.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto draw = [&](std::size_t i) { return calibration::uniform(fit.seed, rows.runs[which[i]].id, 0); };
+  const auto draw = [&](std::size_t i) { return calibration::uniform(fit.seed, rows.ids[which[i]], 0); };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return draw(a) > draw(b); });
   std::vector<bool> held(which.size());
   const auto count = static_cast<std::size_t>(std::floor(fit.hold_out * static_cast<double>(which.size())));
@@ -91,7 +90,7 @@ hw::Profile fitted(hw::Profile profile, std::span<const hw::ConstantRule> rules,
 RunCalibration of_rows(const std::string& file, const Rows& rows, const calibration::FitOptions& fit) {
   RunCalibration result;
   result.file = file;
-  std::vector<std::size_t> all(rows.runs.size());
+  std::vector<std::size_t> all(rows.ids.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   const std::vector<JudgedRow> shipped = rows.judged(all, {});
   const std::vector<std::size_t> which = usable(shipped, result);
@@ -116,6 +115,14 @@ RunCalibration of_rows(const std::string& file, const Rows& rows, const calibrat
   const std::vector<JudgedRow> after = rows.judged(which, used(result.factors));
   for (std::size_t i = 0; i < which.size(); ++i)
     result.runs.push_back({after[i].id, held[i], *after[i].measured.tokens_per_s_per_gpu, *shipped[which[i]].error, after[i].error.value_or(0)});
+  return result;
+}
+
+/// The profiles with what the runs determine.
+RunCalibration with_profiles(RunCalibration result, const std::string& gpu, const std::string& node) {
+  const auto count = static_cast<std::size_t>(std::count_if(result.runs.begin(), result.runs.end(), [](const CalibratedRun& run) { return !run.held_out; }));
+  result.gpu = fitted(hw::gpu_profile(gpu), hw::gpu_rules(), true, result, count);
+  result.node = fitted(hw::node_profile(node), hw::node_rules(), false, result, count);
   return result;
 }
 
@@ -148,13 +155,21 @@ bool is_run_table(const std::string& path) {
 
 RunCalibration calibrate_runs(const std::string& file, const std::string& gpu, const std::string& node, const calibration::FitOptions& fit, unsigned threads) {
   const calibration::Sources sources;
-  const hw::Profile gpu_base = hw::gpu_profile(gpu), node_base = hw::node_profile(node);
-  const Rows rows{calibration::read_runs_file(file).runs, sources, JudgeOptions{.gpu = gpu, .node = node}, threads};
-  RunCalibration result = of_rows(file, rows, fit);
-  const auto count = static_cast<std::size_t>(std::count_if(result.runs.begin(), result.runs.end(), [](const CalibratedRun& run) { return !run.held_out; }));
-  result.gpu = fitted(gpu_base, hw::gpu_rules(), true, result, count);
-  result.node = fitted(node_base, hw::node_rules(), false, result, count);
-  return result;
+  const std::vector<Run> runs = calibration::read_runs_file(file).runs;
+  Rows rows{
+      {}, [&](std::size_t i, const MachineFactors& factors) { return judge_row(runs[i], sources, {.factors = factors, .gpu = gpu, .node = node}); }, threads};
+  for (const Run& run : runs) rows.ids.push_back(run.id);
+  return with_profiles(of_rows(file, rows, fit), gpu, node);
+}
+
+RunCalibration calibrate_results(const std::vector<std::string>& files, const std::string& gpu, const std::string& node, const calibration::FitOptions& fit,
+                                 unsigned threads) {
+  std::vector<RunResult> results;
+  for (const std::string& file : files) results.push_back(read_result(file, gpu, node));
+  Rows rows{{}, [&](std::size_t i, const MachineFactors& factors) { return judge_result(results[i], factors); }, threads};
+  for (const RunResult& result : results) rows.ids.push_back(result.file);
+  const std::string more = files.size() > 1 ? fmt::format(" and {} more", files.size() - 1) : "";
+  return with_profiles(of_rows(files.front() + more, rows, fit), gpu, node);
 }
 
 }  // namespace stepcast::cli

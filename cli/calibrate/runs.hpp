@@ -38,6 +38,10 @@ bool is_run_table(const std::string& path);
 /// Throws InputError: what read_runs_file refuses, and fewer than three runs to fit.
 RunCalibration calibrate_runs(const std::string& file, const std::string& gpu, const std::string& node, const calibration::FitOptions& fit, unsigned threads);
 
+/// The same of results that `train` wrote, one file a run.
+RunCalibration calibrate_results(const std::vector<std::string>& files, const std::string& gpu, const std::string& node, const calibration::FitOptions& fit,
+                                 unsigned threads);
+
 std::string to_text(const RunCalibration& calibration);
 /// One object, schema "stepcast.run_calibration/1".
 nlohmann::ordered_json to_json(const RunCalibration& calibration);

@@ -21,8 +21,6 @@
 namespace stepcast::cli {
 namespace {
 
-constexpr const char* kTrainSchema = "stepcast.train/1";
-
 /// What the device has, unless the scenario says how much that is.
 std::int64_t pool_bytes(const scenarios::Scenario& scenario, const RealDevice& device) {
   return scenario.allocator.device_memory.value_or(device.memory_bytes);

@@ -14,6 +14,8 @@
 
 namespace stepcast::cli {
 
+inline constexpr const char* kTrainSchema = "stepcast.train/1";
+
 struct TrainOptions {
   std::string device = "host";
   bool closed_form = false;

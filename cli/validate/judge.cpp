@@ -60,14 +60,13 @@ Percentiles speed_interval(StepForecaster& forecaster, const Hardware& hardware,
   return percentiles(speeds);
 }
 
-void forecast_and_compare(const Run& run, const calibration::SourceFacts& facts, const JudgeOptions& options, JudgedRow& row) {
-  const scenarios::Scenario scenario = scenario_of_row(run, facts, row.notes);
-  const Hardware hardware = scaled(hardware_of(scenario), options.factors);
-  StepForecaster forecaster(scenario);
+}  // namespace
+
+StepForecast forecast_step(StepForecaster& forecaster, const Hardware& hardware, bool ran_out_of_memory, JudgedRow& row) {
   StepForecast step = forecaster.on(hardware);
   fill_memory(step, row.forecast);
   if (step.report.outcome == "deadlock") throw NotExpressible("the simulated program deadlocks");
-  if (step.report.outcome == "out_of_memory" && !ran_out_of_memory(run)) {
+  if (step.report.outcome == "out_of_memory" && !ran_out_of_memory) {
     forecaster.remove_memory_limit();
     step = forecaster.on(hardware);
     row.forecast.peak_allocated_bytes = step.report.peak_allocated_bytes;
@@ -77,6 +76,16 @@ void forecast_and_compare(const Run& run, const calibration::SourceFacts& facts,
   }
   fill_times(step.report, row.forecast);
   if (step.extended) row.notes.emplace_back("step extended from 6 micro-batches");
+  return step;
+}
+
+namespace {
+
+void forecast_and_compare(const Run& run, const calibration::SourceFacts& facts, const JudgeOptions& options, JudgedRow& row) {
+  const scenarios::Scenario scenario = scenario_of_row(run, facts, row.notes);
+  const Hardware hardware = scaled(hardware_of(scenario), options.factors);
+  StepForecaster forecaster(scenario);
+  const StepForecast step = forecast_step(forecaster, hardware, ran_out_of_memory(run), row);
   const double flops = source_flops_per_token(run, facts.mfu, scenario);
   const double peak = facts.mfu && facts.mfu->peak.si() > 0 ? facts.mfu->peak.si() : step.report.peak_flops;
   row.forecast.mfu = peak > 0 ? flops * row.forecast.tokens_per_s_per_gpu / peak : 0;

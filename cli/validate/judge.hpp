@@ -99,4 +99,7 @@ class StepForecaster {
   std::vector<Simulated> shortened_;  // with few micro-batches, one more in each
 };
 
+/// Fills in times and memory of the forecast. What does not fit, though the run did, has the times of unlimited memory and a note. Throws NotExpressible where the program deadlocks.
+StepForecast forecast_step(StepForecaster& forecaster, const Hardware& hardware, bool ran_out_of_memory, JudgedRow& row);
+
 }  // namespace stepcast::cli

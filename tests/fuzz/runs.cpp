@@ -1,4 +1,5 @@
-// Any bytes as a table of runs: read_runs accepts or throws InputError in one line, and what it accepts can be turned into scenarios or refused.
+// Any bytes as a table of runs, or with a brace first as the result of one: read_runs and parse_result accept or throw InputError in one line, and rows that are accepted can be turned into
+// scenarios or refused.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -6,6 +7,7 @@
 #include <string_view>
 
 #include "calibration/runs.hpp"
+#include "cli/calibrate/results.hpp"
 #include "cli/validate/row_scenario.hpp"
 #include "hw_models/input_error.hpp"
 #include "scenarios/scenario.hpp"
@@ -27,8 +29,10 @@ void read_row(const calibration::Run& raw, const calibration::Sources& sources) 
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const calibration::Sources sources;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const auto table = calibration::read_runs({reinterpret_cast<const char*>(data), size}, "fuzz.csv");
+    if (text.starts_with('{')) return static_cast<void>(cli::parse_result(text, "fuzz.json", "a100-sxm4-80gb", "dgx-a100")), 0;
+    const auto table = calibration::read_runs(text, "fuzz.csv");
     for (std::size_t i = 0; i < table.runs.size() && i < 100; ++i) read_row(table.runs[i], sources);
   } catch (const InputError& error) {
     if (std::string_view(error.what()).find('\n') != std::string_view::npos) std::abort();

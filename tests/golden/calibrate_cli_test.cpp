@@ -139,8 +139,12 @@ TEST_CASE("a table of runs becomes the profiles of the machine that ran them; be
   CHECK(constants["sustained_clock"]["kind"] == "fitted");
   CHECK(place.run("run 7b-32xa100 --set /cluster/gpu=mine/gpu.json --set /cluster/node=mine/node.json --json").code == 0);
   place.file("gemm.csv", products());
+  place.file("result.json",
+             R"({"schema": "stepcast.train/1", "outcome": "ok", "tokens_per_s_per_gpu": 5, "resolved_scenario": {"schema": "stepcast.scenario/1"}})");
   for (const std::string command :
-       {"calibrate runs.csv", "calibrate runs.csv --gpu a100-sxm4-80gb", "calibrate runs.csv gemm.csv --gpu a100-sxm4-80gb --node dgx-a100",
+       {"calibrate result.json", "calibrate result.json result.json gemm.csv --gpu a100-sxm4-80gb --node dgx-a100",
+        "calibrate result.json --gpu a100-sxm4-80gb --node dgx-a100", "calibrate result.json --gpu host-cpu --node host-threads", "calibrate runs.csv",
+        "calibrate runs.csv --gpu a100-sxm4-80gb", "calibrate runs.csv gemm.csv --gpu a100-sxm4-80gb --node dgx-a100",
         "calibrate runs.csv --gpu a100-sxm4-80gb --node dgx-a100 --starts 3", "calibrate runs.csv --gpu h100-sxm5-80gb --node dgx-h100"}) {
     const Outcome refused = place.run(command);
     CHECK_MESSAGE(refused.code == 2, command);

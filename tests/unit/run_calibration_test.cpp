@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/calibrate/results.hpp"
+#include "cli/hardware.hpp"
 #include "hw_models/input_error.hpp"
 #include "hw_models/profiles.hpp"
 #include "tests/support/file.hpp"
@@ -87,6 +89,44 @@ TEST_CASE("fewer than three runs are no fit, and why the others were left out is
   const test::TemporaryFile file(kRunColumns + run_row(8, 1, 9000) + run_row(8, 2, 9000) + run_row(8, 4, 9000, "h100-80gb"));
   CHECK_THROWS_WITH_AS(cli::calibrate_runs(file.path(), "a100-sxm4-80gb", "dgx-a100", holding_out(0), 1),
                        doctest::Contains("2 runs can be fitted, 3 are needed; --hold-out 0 fits all; left out, e.g. r8-4: of another GPU"), InputError);
+}
+
+namespace {
+
+/// A result as `train` writes it, of the planted machine's speed.
+std::string planted_result(const std::string& gpus_per_node, int micro_batch, const std::string& outcome = "ok") {
+  const std::vector<std::string> sets = {"/model/layers=4",
+                                         "/cluster/nodes=1",
+                                         "/cluster/node=a100-400g",
+                                         "/cluster/gpus_per_node=" + gpus_per_node,
+                                         "/batch/micro_batch=" + std::to_string(micro_batch),
+                                         "/batch/grad_accum=1"};
+  const scenarios::Scenario scenario = scenarios::read_scenario("7b-32xa100", sets);
+  cli::StepForecaster forecaster(scenario);
+  const double speed = forecaster.on(cli::scaled(cli::hardware_of(scenario), {.clock = kClock})).report.tokens_per_s_per_gpu;
+  return nlohmann::ordered_json{{"schema", "stepcast.train/1"},
+                                {"outcome", outcome},
+                                {"tokens_per_s_per_gpu", speed},
+                                {"resolved_scenario", scenarios::to_json(scenario)},
+                                {"machine", {{"gpu", "?"}}}}
+      .dump(2);
+}
+
+}  // namespace
+
+TEST_CASE("a planted clock comes back from the results of three real runs; on another GPU they are left out; one that failed is refused") {
+  const test::TemporaryFile a(planted_result("2", 1)), b(planted_result("4", 2)), c(planted_result("8", 2)), failed(planted_result("2", 1, "failed"));
+  CHECK(cli::is_result(a.path()));
+  CHECK(!cli::is_run_table(a.path()));
+  const std::vector<std::string> files = {a.path(), b.path(), c.path()};
+  const cli::RunCalibration found = cli::calibrate_results(files, "a100-sxm4-80gb", "a100-400g", holding_out(0), 2);
+  CHECK(found.factors[0].value == doctest::Approx(kClock).epsilon(0.01));
+  CHECK(test::has(found.gpu.constants.at("sustained_clock").source, "3 runs of"));
+  CHECK(test::has(found.gpu.constants.at("sustained_clock").source, " and 2 more"));
+  for (const cli::CalibratedRun& run : found.runs) CHECK(std::abs(run.after) < 0.02);
+  CHECK_THROWS_WITH_AS(cli::calibrate_results(files, "h100-sxm5-80gb", "dgx-h100", holding_out(0), 1), doctest::Contains("of another GPU: a100-sxm4-80gb"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(cli::read_result(failed.path(), "a100-sxm4-80gb", "dgx-a100"), doctest::Contains("/outcome: the run failed"), InputError);
 }
 
 TEST_CASE("a table of runs is told from tables of measurements by its header") {
