@@ -76,15 +76,15 @@ void Executor::host_wait(const program::Op& op) {
 
 void Executor::alloc(const program::Op& op) {
   memory_.alloc(op.id, op.stream);
-  const program::BufferEntry& entry = program_.buffers[op.id];
-  recorder_.memory(entry.bytes, entry.bytes > 0 ? memory_.address(op.id) : 0, memory_.statistics());
+  const std::int64_t bytes = memory_.bytes(op.id);
+  recorder_.memory(bytes, bytes > 0 ? memory_.address(op.id) : 0, memory_.statistics());
 }
 
 void Executor::free(const program::Op& op) {
-  const program::BufferEntry& entry = program_.buffers[op.id];
-  const std::uint64_t address = entry.bytes > 0 ? memory_.address(op.id) : 0;
+  const std::int64_t bytes = memory_.bytes(op.id);
+  const std::uint64_t address = bytes > 0 ? memory_.address(op.id) : 0;
   memory_.free(op.id);
-  recorder_.memory(-entry.bytes, address, memory_.statistics());
+  recorder_.memory(-bytes, address, memory_.statistics());
 }
 
 }  // namespace stepcast::real

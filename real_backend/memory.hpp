@@ -36,6 +36,8 @@ class DeviceMemory {
   [[nodiscard]] MemoryPeaks peaks() const;
   [[nodiscard]] const memory::Statistics& statistics() const { return allocator_.statistics(); }
   [[nodiscard]] std::uint64_t address(std::uint32_t buffer) const { return allocator_.address(buffers_[buffer].block); }
+  /// Handed out for the buffer: what was asked for, rounded up, and what was left of a block too small to be cut.
+  [[nodiscard]] std::int64_t bytes(std::uint32_t buffer) const { return buffers_[buffer].bytes; }
 
  private:
   class Events final : public memory::EventSource {

@@ -153,6 +153,9 @@ TEST_CASE("the trace of a run: every step, kernels of all streams, memory that c
   CHECK(count(trace::Category::collective) == 3 * 12);  // gathers of the root and three blocks, the blocks once more, four reduce-scatters, one norm
   CHECK(count(trace::Category::kernel) > 3 * 100);
   for (const trace::Slice& s : slices) CHECK(s.end >= s.begin);
+  const auto& memory = result.trace.ranks[0].memory;
+  for (std::size_t i = 1; i < memory.size(); ++i)
+    CHECK(memory[i].delta == memory[i].allocated - memory[i - 1].allocated);  // blocks as handed out, not as asked for
   CHECK(result.trace.steps[2].device_end > result.trace.steps[1].device_end);
   CHECK(result.memory.allocated > 0);
 }
