@@ -14,6 +14,7 @@
 #include "hw_models/profiles.hpp"
 #include "program/count.hpp"
 #include "support/paths.hpp"
+#include "support/sanitized.hpp"
 
 using namespace stepcast;
 using calibration::Run;
@@ -73,6 +74,7 @@ TEST_CASE("conservation over all published runs") {
   std::vector<std::string> wrong(runs.size());
   std::atomic<int> forecast{0};
   cli::for_each_index(runs.size(), 2, [&](std::size_t i) {
+    if (test::kSanitized && i % 10 != 0) return;
     const auto facts = sources.of(runs[i]);
     try {
       wrong[i] = violation(calibration::completed(runs[i], facts), facts);
@@ -81,7 +83,7 @@ TEST_CASE("conservation over all published runs") {
     } catch (const InputError& error) { wrong[i] = error.what(); }
   });
   for (std::size_t i = 0; i < runs.size(); ++i) CHECK_MESSAGE(wrong[i].empty(), runs[i].id << ": " << wrong[i]);
-  if (!runs.empty()) CHECK(forecast > 390);
+  if (!runs.empty()) CHECK(forecast > (test::kSanitized ? 35 : 390));
 }
 
 TEST_CASE("every setting of the facts exists: no row is refused for a key or a value") {

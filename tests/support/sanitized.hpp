@@ -1,4 +1,4 @@
-// Property tests draw a tenth of their settings in builds with a sanitizer, which run ten times as long: memory errors show in the first hundreds.
+// Builds with a sanitizer run ten times as long: property tests draw a tenth of their settings there, where memory errors show in the first hundreds, and tests of figures leave some out.
 #pragma once
 
 #include <cstdint>
