@@ -1,5 +1,10 @@
-# Run after a test executable is linked: asks it for its cases and writes one ctest test for each (EXECUTABLE, PREFIX, LABELS, OUT).
+# Run after a test executable is linked: asks it for its cases and writes one ctest test for each, or with WHOLE one for all of them (EXECUTABLE, PREFIX, LABELS, WHOLE, OUT).
 cmake_minimum_required(VERSION 3.25)
+if(WHOLE)
+  file(WRITE ${OUT} "add_test([==[${PREFIX}:all cases]==] [==[${EXECUTABLE}]==] --no-version)
+set_tests_properties([==[${PREFIX}:all cases]==] PROPERTIES TIMEOUT 1800 LABELS [==[${LABELS}]==])\n")
+  return()
+endif()
 execute_process(COMMAND ${EXECUTABLE} --list-test-cases --no-version OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "${EXECUTABLE} --list-test-cases failed (${result}):\n${output}")

@@ -12,7 +12,6 @@
 #include "calibration/read_measurements.hpp"
 #include "hw_models/profiles.hpp"
 #include "support/paths.hpp"
-#include "tests/support/sanitized.hpp"
 
 using namespace stepcast;
 using namespace stepcast::calibration;
@@ -82,5 +81,5 @@ TEST_CASE("Collectives of one 8 x A100 node, messages of 1 MB and more") {
     for (Measurement& row : rows_of(std::string("raw/nccl/sb_a100-40_1x8_") + log + ".txt", "", machine)) rows.push_back(std::move(row));
   }
   if (rows.empty()) return;
-  for (const auto& [group, median] : held_out_medians(machine, rows, test::kSanitized ? 1 : 8, 1e6)) CHECK_MESSAGE(median < 0.08, group);
+  for (const auto& [group, median] : held_out_medians(machine, rows, 8, 1e6)) CHECK_MESSAGE(median < 0.08, group);
 }
