@@ -219,6 +219,14 @@ MakeDriver over(host::Groups& groups) {
   return [&groups](const Common& common) { return std::make_unique<Shared>(common, groups); };
 }
 
+/// With which the first process ends the job: after this one's part of it, or before this one has seen that it is done.
+int code_of(Peers& peers, const std::function<void()>& part) {
+  try {
+    part();
+    return wait_for_end(peers, 20);
+  } catch (const JobEnded& ended) { return ended.exit_code; }
+}
+
 TEST_CASE("a job on three processes gives the first one what a job on three threads gives, and the traces of as many ranks as it is to keep") {
   program::StepSpec spec = tiny_llama();
   spec.batch.micro_batch = 6;
@@ -230,12 +238,12 @@ TEST_CASE("a job on three processes gives the first one what a job on three thre
   Failure failure;
   host::SharedGroups groups(failure, 3);
   on_processes(3, [&](Peers& peers) {
-    const JobResult result = train(program, settings, over(groups), peers);
-    CHECK(result.failures.empty());
     if (peers.rank() > 0) {
-      CHECK(wait_for_end(peers, 20) == 7);
+      CHECK(code_of(peers, [&] { CHECK(train(program, settings, over(groups), peers).failures.empty()); }) == 7);
       return;
     }
+    const JobResult result = train(program, settings, over(groups), peers);
+    CHECK(result.failures.empty());
     end_all(peers, 7);
     REQUIRE(result.steps.size() == truth.steps.size());
     for (std::size_t k = 0; k < truth.steps.size(); ++k) CHECK(result.steps[k].loss == truth.steps[k].loss);
@@ -272,12 +280,9 @@ TEST_CASE("a process with another program, one that fails before it begins, and 
       if (way == 2) return;
       if (way == 1) tell_failure(peers, "rank 1: no such file");
       settings.identity = 1;
-      int code = -1;
-      try {
-        if (way == 0) train(program, settings, over(groups), peers);
-        code = wait_for_end(peers, 20);
-      } catch (const JobEnded& ended) { code = ended.exit_code; }
-      CHECK(code == 3);
+      CHECK(code_of(peers, [&] {
+              if (way == 0) train(program, settings, over(groups), peers);
+            }) == 3);
     });
   }
 }
@@ -291,11 +296,11 @@ TEST_CASE("a process that keeps the traces of fewer ranks than the first one wan
   on_processes(2, [&](Peers& peers) {
     JobSettings settings = closed_form(spec);
     settings.traced_ranks = peers.rank() == 0 ? 2 : 1;
-    const JobResult result = train(program, settings, over(groups), peers);
     if (peers.rank() > 0) {
-      CHECK(wait_for_end(peers, 20) == 3);
+      CHECK(code_of(peers, [&] { train(program, settings, over(groups), peers); }) == 3);
       return;
     }
+    const JobResult result = train(program, settings, over(groups), peers);
     CHECK(result.failures == std::vector<std::string>{"rank 1: it has other parameters, or keeps traces of other ranks, than rank 0"});
     end_all(peers, 3);
   });
