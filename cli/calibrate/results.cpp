@@ -24,16 +24,30 @@ bool other_gpu(const RunResult& result) {
   return base_name(hw::gpu_profile(result.gpu).name) != base_name(hw::gpu_profile(result.scenario.cluster.gpu).name);
 }
 
+/// Errors of a scenario name its own pointers: in a result they begin one level higher.
+scenarios::Scenario scenario_in(const Json& document, const std::string& file) {
+  try {
+    return scenarios::read_scenario_text(document.dump(), file);
+  } catch (const InputError& error) {
+    const std::string text = error.what(), own = file + ": /";
+    const std::size_t end = text.find(": ", own.size());
+    if (!text.starts_with(own) || end == std::string::npos) throw;
+    throw InputError(file, "/resolved_scenario/" + text.substr(own.size(), end - own.size()), text.substr(end + 2));
+  }
+}
+
 }  // namespace
 
-bool is_result(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) return false;
-  std::string text(kBeginning, '\0');
+std::string beginning_of(const std::string& path, std::size_t bytes) {
+  if (!std::filesystem::is_regular_file(path)) return "";
+  std::string text(bytes, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  return text.find(std::string("\"") + kTrainSchema + "\"") != std::string::npos;
+  return text;
 }
+
+bool is_result(const std::string& path) { return beginning_of(path, kBeginning).find(std::string("\"") + kTrainSchema + "\"") != std::string::npos; }
 
 RunResult read_result(const std::string& path, const std::string& gpu, const std::string& node) {
   return parse_result(read_text_file(path, kMaxJsonBytes), printable(path, 400), gpu, node);
@@ -51,7 +65,7 @@ RunResult parse_result(std::string_view text, const std::string& file, const std
   Json document = json.at("resolved_scenario");
   document["cluster"]["gpu"] = gpu;
   document["cluster"]["node"] = node;
-  result.scenario = scenarios::read_scenario_text(document.dump(), file);
+  result.scenario = scenario_in(document, file);
   return result;
 }
 

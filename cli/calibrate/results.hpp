@@ -2,6 +2,7 @@
 // Test: tests/unit/run_calibration_test.cpp.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,9 @@ struct RunResult {
   double tokens_per_s_per_gpu{};  // measured
 };
 
-/// Whether a file begins as such a result does. Pipes are left alone: what is read of them is gone.
+/// At most so many of a file's first bytes; none of what is no regular file: what is read of a pipe is gone.
+std::string beginning_of(const std::string& path, std::size_t bytes);
+/// Whether a file begins as such a result does.
 bool is_result(const std::string& path);
 
 /// `gpu` and `node` are the profiles that are calibrated (names, or files ending in .json). Throws InputError: another schema, a run that failed, a scenario that can't be read.

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <numeric>
 
@@ -141,11 +139,7 @@ std::vector<std::string> constants_of(std::size_t factor, const hw::Profile& gpu
 }
 
 bool is_run_table(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) return false;
-  std::string text(kLongestHeader, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string text = beginning_of(path, kLongestHeader);
   const std::string header = "," + text.substr(0, text.find_first_of("\r\n")) + ",";
   const auto column = [&](const std::string& name) {
     return header.find("," + name + ",") != std::string::npos || header.find(",\"" + name + "\",") != std::string::npos;

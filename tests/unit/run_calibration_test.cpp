@@ -127,6 +127,13 @@ TEST_CASE("a planted clock comes back from the results of three real runs; on an
   CHECK_THROWS_WITH_AS(cli::calibrate_results(files, "h100-sxm5-80gb", "dgx-h100", holding_out(0), 1), doctest::Contains("of another GPU: a100-sxm4-80gb"),
                        InputError);
   CHECK_THROWS_WITH_AS(cli::read_result(failed.path(), "a100-sxm4-80gb", "dgx-a100"), doctest::Contains("/outcome: the run failed"), InputError);
+  const auto parse = [](const std::string& scenario) {
+    return cli::parse_result(R"({"schema": "stepcast.train/1", "outcome": "ok", "tokens_per_s_per_gpu": 1, "resolved_scenario": )" + scenario + "}", "r.json",
+                             "a100-sxm4-80gb", "dgx-a100");
+  };
+  CHECK_THROWS_WITH_AS(parse(R"({"cluster": {"gpu": "x"}, "model": {"hidden": 8}})"), doctest::Contains("r.json: /resolved_scenario/model/layers: "),
+                       InputError);
+  CHECK_THROWS_WITH_AS(parse("7"), doctest::Contains("r.json: /resolved_scenario: expected an object"), InputError);
 }
 
 TEST_CASE("a table of runs is told from tables of measurements by its header") {
