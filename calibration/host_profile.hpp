@@ -22,6 +22,7 @@ struct HostProfiles {
   hw::Profile gpu, node;
 };
 
+/// Times are means (medians where the file has none): what else runs on such a machine comes in bursts, which a step has its share of and the median batch has not.
 /// Kernels go into the table of `base.gpu`, collectives into that of `base.node`; launches, allocations and facts of the machine replace constants (the
 /// time of giving a segment back: the middle one of the sizes). Throws InputError if
 /// two rows are of one operation, or none can be used.

@@ -32,11 +32,12 @@ struct Measurement {
   bool both_passes = false;
   hw::CollectiveShape collective;  // group.ranks_per_node is 0 where only the number of ranks is known; it then stands in group.nodes
   std::int64_t bytes = 0;
-  Seconds time;
-  bool looped = true;       // repeated in a measuring loop, which may find its operands in a cache; false: within a training step
-  bool host_timed = false;  // by a host clock with one launch and one synchronisation around each call, so that their cost is inside
-  std::string gpu;          // as the file calls it; empty if it doesn't say
-  std::size_t line = 0;     // of the file (of a JSON list: index)
+  Seconds time;                   // the median
+  std::optional<Seconds> mean{};  // of the repetitions, where the file says it
+  bool looped = true;             // repeated in a measuring loop, which may find its operands in a cache; false: within a training step
+  bool host_timed = false;        // by a host clock with one launch and one synchronisation around each call, so that their cost is inside
+  std::string gpu;                // as the file calls it; empty if it doesn't say
+  std::size_t line = 0;           // of the file (of a JSON list: index)
 };
 
 struct MeasurementFile {

@@ -61,14 +61,15 @@ std::string read_shape(What what, hw::Dtype dtype, Reader& shape, Measurement& m
 
 bool has_dtype(What what) { return what == What::gemm || what == What::attention || what == What::memory_bound || what == What::collective; }
 
-/// The median counts; quartiles and repeats must agree with it.
-Seconds read_times(Reader times) {
+/// Quartiles must agree with the median.
+void read_times(Reader times, Measurement& m) {
   const double median = times.si("median", Dimension::time, kTime);
   const double low = times.si("first_quartile", Dimension::time, kTime), high = times.si("third_quartile", Dimension::time, kTime);
   static_cast<void>(times.integer("repeats", kCount));
   if (!(low <= median && median <= high)) times.fail("median", "is not between the quartiles");
+  if (times.has("mean")) m.mean = Seconds(times.si("mean", Dimension::time, kTime));
   times.finish();
-  return Seconds(median);
+  m.time = Seconds(median);
 }
 
 /// A collective that ran at the same time. Returns why the row can't be used.
@@ -87,7 +88,7 @@ void read_row(Reader row, const std::string& gpu, MeasurementFile& result, std::
   Reader shape = row.object("shape");
   std::string reason = read_shape(what, dtype, shape, m);
   shape.finish();
-  m.time = read_times(row.object("times"));
+  read_times(row.object("times"), m);
   if (m.timed == Timed::kernel) {
     row.maybe("name", m.name);
     row.maybe("ranks", m.ranks, {1, 4096});

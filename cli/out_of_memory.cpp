@@ -34,7 +34,7 @@ const std::vector<Rule>& rules() {
       {"/kernels/loss", {"\"eager_fp32\""}, "fused", "fused loss"},
       {"/policy/sharding", {"\"SHARD_GRAD_OP\"", "\"NO_SHARD\"", "\"HYBRID_SHARD\"", "\"_HYBRID_SHARD_ZERO2\""}, "FULL_SHARD", "FULL_SHARD"},
       {"/policy/reshard_after_forward", {"false"}, "true", "reshard after the forward"},
-      {"/recompute/mode", {"\"none\"", "\"every_k\"", "\"per_op\""}, "full", "recompute all blocks"},
+      {"/recompute/mode", {"\"none\"", "\"every_k\"", "\"share\"", "\"per_op\""}, "full", "recompute all blocks"},
   };
   return kRules;
 }

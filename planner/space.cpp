@@ -49,6 +49,8 @@ Dimension recomputation(const scenarios::Scenario& base) {
     dimension.options.push_back(
         option(std::string("recompute every block out of ") + every, {"/recompute=null", mode("every_k"), set("/recompute/every", every)}));
   }
+  if (base.model.layers >= 4)
+    dimension.options.push_back(option("recompute three of four blocks", {"/recompute=null", mode("share"), set("/recompute/share", "0.75")}));
   for (const char* ops : {"all_but_attention", "all_but_matmul", "all_but_every_second_matmul"}) {
     dimension.options.push_back(option(std::string("recompute ") + ops, {"/recompute=null", mode("per_op"), set("/recompute/ops", ops)}));
   }

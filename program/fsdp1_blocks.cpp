@@ -7,6 +7,8 @@ void Fsdp1::watch_inner_units() {
   for (const Unit& unit : units_) {
     if (unit.inner.empty()) continue;
     inner_uses_.watch(position(unit), unit.params);
+    for (const BufferId cast : saved_casts(spec_, builder_.program(), unit)) inner_uses_.watch(position(unit), cast);
+    if (!unit.outer.empty()) inner_uses_.nest(position(unit), position(inner_unit(units_, unit.first_block, unit.outer)));
     for (const BufferId gradient : work_.block_gradients(unit.first_block)) {
       if (holds(unit, gradient_name(builder_.program().buffers[gradient].label))) inner_uses_.watch(position(unit), gradient);
     }

@@ -42,8 +42,8 @@ class Fsdp2 final : public TrainingStep {
   void blocks_forward(std::int64_t first, std::int64_t count);
   void blocks_backward(std::int64_t first, std::int64_t count);
   void inner_backward(std::int64_t block);
-  void rebuilding_pre_forward(Index i);
-  void rebuilding_post_forward();
+  void rebuilding_pre_forward(Index i, bool root);
+  void rebuilding_post_forward(bool root);
   void watch_inner_units();
 
   // Hooks. `kNone`: a module without parameters of its own.

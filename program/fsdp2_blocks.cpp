@@ -6,7 +6,10 @@ namespace stepcast::program {
 void Fsdp2::watch_inner_units() {
   for (Index i = 0; i < wrapped_.units.size(); ++i) {
     if (unit(i).inner.empty()) continue;
+    if (!unit(i).outer.empty())
+      inner_uses_.nest(i, static_cast<Index>(&inner_unit(wrapped_.units, unit(i).first_block, unit(i).outer) - wrapped_.units.data()));
     for (const BufferId storage : group(i).storages) inner_uses_.watch(i, storage);
+    for (const BufferId cast : saved_casts(spec_, builder_.program(), unit(i))) inner_uses_.watch(i, cast);
     for (const BufferId gradient : work_.block_gradients(unit(i).first_block)) {
       if (holds(unit(i), gradient_name(builder_.program().buffers[gradient].label))) inner_uses_.watch(i, gradient);
     }
@@ -30,41 +33,45 @@ void Fsdp2::blocks_backward(std::int64_t first, std::int64_t count) {
   }
 }
 
-/// A checkpoint around the block runs the hooks of groups inside of it once more, when the backward asks for what was dropped: the group that does has run its pre-backward by then, and its
-/// hooks return at once.
+/// A checkpoint around the block runs the hooks of groups inside of it once more, when the backward asks for what was dropped: the group that does, and those around it, have run their
+/// pre-backward by then, and their hooks return at once.
 void Fsdp2::inner_backward(std::int64_t block) {
-  Index ran = kNone;
+  std::vector<Index> ran;
+  const auto has_run = [&](Index inner) { return std::find(ran.begin(), ran.end(), inner) != ran.end(); };
+  const auto is_root = [&](Index inner) { return inner_uses_.outer_of(inner) == UnitUses::kNone || has_run(inner_uses_.outer_of(inner)); };
   inner_uses_.run(
       builder_, [&] { work_.block_backward(block); },
       [&](Index inner) {
         if (spec_.recompute.mode == RecomputeMode::per_op || !work_.recomputes(block)) return;
-        ran = inner;
+        ran.push_back(inner);
         pre_backward(inner);
       },
       [&](Index inner, bool rebuilding) {
-        if (inner == ran) return;
-        if (rebuilding) rebuilding_pre_forward(inner);
+        if (has_run(inner)) return;
+        if (rebuilding) rebuilding_pre_forward(inner, is_root(inner));
         else pre_backward(inner);
       },
       [&](Index inner, bool rebuilding) {
         if (!rebuilding) post_backward(inner);
-        else if (inner != ran) rebuilding_post_forward();
+        else if (!has_run(inner)) rebuilding_post_forward(is_root(inner));
       });
 }
 
-/// No root's forward is running, so the group takes itself for the root: its streams wait for compute (FSDPState._root_pre_forward).
-void Fsdp2::rebuilding_pre_forward(Index i) {
+/// No root's forward is running, so the outermost group takes itself for the root: its streams wait for compute (FSDPState._root_pre_forward).
+void Fsdp2::rebuilding_pre_forward(Index i, bool root) {
   builder_.host_work(hw::HostWork::fsdp2_pre_forward);
-  stream_wait(Stream::copy_in, Stream::compute);
-  stream_wait(Stream::all_gather, Stream::compute);
+  if (root) {
+    stream_wait(Stream::copy_in, Stream::compute);
+    stream_wait(Stream::all_gather, Stream::compute);
+  }
   unshard(i);
   wait_for_unshard(i, true);
 }
 
 /// It keeps its parameters for the backward and its place in the order of the forward (FSDPParamGroup.post_forward, is_bw); as the root it gives its staging buffer back.
-void Fsdp2::rebuilding_post_forward() {
+void Fsdp2::rebuilding_post_forward(bool root) {
   builder_.host_work(hw::HostWork::fsdp2_post_forward);
-  end_of_forward();
+  if (root) end_of_forward();
 }
 
 bool Fsdp2::has_backward(Index i) {

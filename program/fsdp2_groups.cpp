@@ -62,6 +62,7 @@ class GroupMaker {
     wrapped.unit.first_block = block;
     wrapped.unit.block_count = 1;
     wrapped.unit.inner = of.name;
+    wrapped.unit.outer = of.outer;
     wrapped.unit.modules = of.modules;
     add_blocks(wrapped);
     return wrapped;

@@ -21,6 +21,12 @@ class UnitUses {
     by_buffer_.resize(std::max(by_buffer_.size(), std::size_t{buffer} + 1), kNone);
     by_buffer_[buffer] = unit;
   }
+  /// Whatever uses `inner` uses `outer`, whose hooks stand around the inner's.
+  void nest(std::size_t inner, std::size_t outer) {
+    outer_.resize(std::max(outer_.size(), inner + 1), kNone);
+    outer_[inner] = outer;
+  }
+  [[nodiscard]] std::size_t outer_of(std::size_t unit) const { return unit < outer_.size() ? outer_[unit] : kNone; }
   [[nodiscard]] bool empty() const { return by_buffer_.empty(); }
 
   /// Lets `emit` make its calls, with `begin(unit)` before the allocations of a unit's first kernel and `end(unit)` behind its last.
@@ -31,21 +37,21 @@ class UnitUses {
   }
 
   /// The same for the backward of a block that is rebuilt before it: a unit is used by the rebuilding, between its marks, and by the backward proper, and `begin` and `end` are told which
-  /// (true: the rebuilding). `trigger(unit)`, before everything: the unit that the backward's first kernel belongs to, if there is one.
+  /// (true: the rebuilding). `trigger(unit)`, before everything: the unit that the backward's first kernel belongs to, if there is one, and before it those around it.
   template <class Emit, class Trigger, class Begin, class End>
   void run(Builder& builder, Emit emit, Trigger trigger, Begin begin, End end) {
     intercept(
         builder, emit,
         [&](std::span<const Op> calls, std::size_t i) {
           if (i == 0) find(calls);
-          if (i == 0 && trigger_ != kNone) trigger(trigger_);
+          if (i == 0) each_around(trigger_, trigger);
           for (const Range& use : uses_) {
             if (use.first == i) begin(use.unit, use.rebuilding);
           }
         },
         [&](std::span<const Op>, std::size_t i) {
-          for (const Range& use : uses_) {
-            if (use.last == i) end(use.unit, use.rebuilding);
+          for (auto use = uses_.rbegin(); use != uses_.rend(); ++use) {  // inner ones before those around them
+            if (use->last == i) end(use->unit, use->rebuilding);
           }
         });
   }
@@ -57,6 +63,14 @@ class UnitUses {
     std::size_t first, last;
   };
 
+  /// Those around a unit, from the outermost, and the unit.
+  template <class F>
+  void each_around(std::size_t unit, F f) const {
+    if (unit == kNone) return;
+    each_around(outer_of(unit), f);
+    f(unit);
+  }
+
   void find(std::span<const Op> calls) {
     uses_.clear();
     trigger_ = kNone;
@@ -67,7 +81,7 @@ class UnitUses {
       if (calls[i].kind != OpKind::launch) continue;
       for (const Operand& operand : builder_.program().operands_of(calls[i])) {
         if (operand.buffer >= by_buffer_.size() || by_buffer_[operand.buffer] == kNone) continue;
-        add(by_buffer_[operand.buffer], rebuilding, calls, i);
+        each_around(by_buffer_[operand.buffer], [&](std::size_t unit) { add(unit, rebuilding, calls, i); });
         if (!rebuilding && !any) trigger_ = by_buffer_[operand.buffer];
       }
       any = any || !rebuilding;
@@ -86,7 +100,7 @@ class UnitUses {
   }
 
   const Builder& builder_;
-  std::vector<std::size_t> by_buffer_;
+  std::vector<std::size_t> by_buffer_, outer_;
   std::vector<Range> uses_;
   std::size_t trigger_ = kNone;
 };

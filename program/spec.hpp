@@ -2,6 +2,7 @@
 // Plain data, filled by scenarios/ (where the defaults' meaning is documented for users) and read by the program builder.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -128,7 +129,7 @@ struct Precision {
   bool operator==(const Precision&) const = default;
 };
 
-enum class RecomputeMode : std::uint8_t { none, full, every_k, per_op };
+enum class RecomputeMode : std::uint8_t { none, full, every_k, share, per_op };
 /// per_op: what is recomputed. attention: the core between projections, unfused (Korthikanti et al., 2022); else all but what the named kernels wrote.
 enum class RecomputeOps : std::uint8_t { attention, all_but_attention, all_but_matmul, all_but_every_second_matmul };
 /// Whether the checkpoint wrapper stands inside the FSDP unit, FSDP(AC(block)), or around it, AC(FSDP(block)).
@@ -136,6 +137,7 @@ enum class Nesting : std::uint8_t { inside, outside };
 struct Recompute {
   RecomputeMode mode = RecomputeMode::none;
   std::int64_t every = 2;  // every_k: blocks k - 1, 2 k - 1, ... are recomputed
+  double share = 0.5;      // share: of the blocks, spread evenly
   RecomputeOps ops = RecomputeOps::all_but_attention;
   Nesting nesting = Nesting::inside;
   bool reentrant = false;  // torch.utils.checkpoint(use_reentrant=...): the forward runs without gradients and is rerun wholly
@@ -189,9 +191,14 @@ struct StepSpec {
   bool sync_each_phase = false;  // and at the end of each forward and backward, as timers of Megatron-LM make it
 };
 
+/// Of a share p of the blocks: how many of the first n are recomputed. The next one is when n p reaches 1/2, 3/2, 5/2, ... (fms-fsdp, apply_fsdp_checkpointing).
+inline std::int64_t recomputed_of_first(double share, std::int64_t n) { return static_cast<std::int64_t>(std::floor(static_cast<double>(n) * share + 0.5)); }
+
 /// Whether checkpointing drops and rebuilds activations of this block. Every k-th as torchtitan counts them (parallelisms, "selective" with an integer).
 inline bool recomputes(const Recompute& recompute, std::int64_t block) {
-  return recompute.mode == RecomputeMode::every_k ? (block + 1) % recompute.every == 0 : recompute.mode != RecomputeMode::none;
+  if (recompute.mode == RecomputeMode::every_k) return (block + 1) % recompute.every == 0;
+  if (recompute.mode == RecomputeMode::share) return recomputed_of_first(recompute.share, block + 1) > recomputed_of_first(recompute.share, block);
+  return recompute.mode != RecomputeMode::none;
 }
 
 /// Positions that queries of this block see, where a window makes them fewer than the sequence has; else 0.

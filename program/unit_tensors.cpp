@@ -28,6 +28,17 @@ const Unit& inner_unit(const std::vector<Unit>& units, std::int64_t block, const
   return *std::find_if(units.begin(), units.end(), [&](const Unit& unit) { return unit.inner == name && unit.first_block == block; });
 }
 
+std::vector<BufferId> saved_casts(const StepSpec& spec, const Program& program, const Unit& unit) {
+  std::vector<BufferId> casts;
+  if (spec.precision.matmul != Matmul::fp8_delayed && spec.precision.matmul != Matmul::fp8_blockwise) return casts;
+  const std::string prefix = "b" + std::to_string(unit.first_block) + ".f8t.";
+  for (BufferId i = 0; i < program.buffers.size(); ++i) {
+    const std::string& label = program.buffers[i].label;
+    if (label.starts_with(prefix) && label.ends_with(".weight") && holds(unit, label.substr(prefix.size()))) casts.push_back(i);
+  }
+  return casts;
+}
+
 std::vector<std::pair<std::string, ParameterTensor>> named_tensors(const ModelShape& model, const Unit& unit) {
   std::vector<std::pair<std::string, ParameterTensor>> result;
   for (std::int64_t b = unit.first_block; b < unit.first_block + unit.block_count; ++b) {

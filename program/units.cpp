@@ -41,6 +41,7 @@ class UnitMaker {
     unit.first_block = block;
     unit.block_count = 1;
     unit.inner = of.name;
+    unit.outer = of.outer;
     unit.modules = of.modules;
     finish(unit);
     return unit;

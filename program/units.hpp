@@ -38,6 +38,7 @@ struct Unit {
   std::int64_t trained_parameters = 0, trained_shard = 0;
   bool root = false;
   std::string inner = {};                        // of one block: the name of the unit inside it; the rest of the block is the root's
+  std::string outer = {};                        // of that unit: the one around it in the same block, if there is one
   std::vector<std::string> modules, but_for;     // of the blocks: the only ones that it holds, or those that it does not
   bool holds_ends = true;                        // root: what stands outside of the blocks
   bool own_embedding = false, own_head = false;  // the unit is the embedding's (with positions), or the head's (with the final norm), alone
@@ -105,6 +106,8 @@ std::string gradient_name(std::string_view label);
 const Unit& unit_of_block(const std::vector<Unit>& units, std::int64_t block);
 /// The unit of that name inside the block.
 const Unit& inner_unit(const std::vector<Unit>& units, std::int64_t block, const std::string& name);
+/// Casts of the weights of a unit inside a block that its backward reads in place of them: fp8 weights that are cast once.
+std::vector<BufferId> saved_casts(const StepSpec& spec, const Program& program, const Unit& unit);
 
 /// The unit that holds the embedding, and the one with the head: their own, or the root.
 const Unit& embedding_unit(const std::vector<Unit>& units);

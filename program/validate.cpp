@@ -82,6 +82,7 @@ void validate(const StepSpec& spec, int steps) {
   check_policy(spec);
   check_kernels(spec);
   in_range(spec.recompute.every, 1, 4096, "/recompute/every");
+  require(spec.recompute.share >= 0 && spec.recompute.share <= 1, "/recompute/share", "is not between 0 and 1");
   if (const auto broken = broken_rule(spec)) refuse(broken->key, broken->what, broken->hint);
   // Ops of one step: about 400 per block and micro-batch, 20 bytes each.
   in_range(spec.model.layers * spec.batch.grad_accum, 1, 1 << 15, "/batch/grad_accum");

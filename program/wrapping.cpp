@@ -72,7 +72,7 @@ Module tree_of(const ModelShape& model) {
 }
 
 InnerUnit unit_of(const std::string& name, const std::vector<Leaf>& leaves) {
-  InnerUnit unit{name, {}};
+  InnerUnit unit{name, {}, {}};
   for (const Leaf& leaf : leaves) unit.modules.push_back(leaf.name);
   return unit;
 }
@@ -80,9 +80,13 @@ InnerUnit unit_of(const std::string& name, const std::vector<Leaf>& leaves) {
 /// _recursive_wrap with size_based_auto_wrap_policy: only into modules that are large enough; wrapped is what still holds enough once its children are. Returns what is not.
 std::vector<Leaf> walk(const Module& module, std::int64_t least, std::vector<InnerUnit>& units) {
   if (sum(all_leaves(module)) < least) return all_leaves(module);
+  const std::size_t first = units.size();
   std::vector<Leaf> rest = module.leaves;
   for (const Module& child : module.children) append(rest, walk(child, least, units));
   if (module.list || sum(rest) < least) return rest;
+  for (std::size_t i = first; i < units.size(); ++i) {
+    if (units[i].outer.empty()) units[i].outer = module.name;
+  }
   units.push_back(unit_of(module.name, rest));
   return {};
 }

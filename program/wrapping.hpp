@@ -14,13 +14,14 @@ namespace stepcast::program {
 struct InnerUnit {
   std::string name;
   std::vector<std::string> modules;
+  std::string outer = {};  // the unit whose module this one's is a part of: its hooks stand around this one's. Empty: none
 };
 
 /// What no unit holds is the root's.
 struct Wrapping {
   bool blocks = true;            // blocks, or several of them, are units
   bool ends = false;             // so are the embedding with the positions, and the final norm with the head
-  std::vector<InnerUnit> inner;  // of every block, in the order of its forward; then `blocks` is false
+  std::vector<InnerUnit> inner;  // of every block, in the order in which their forwards end; then `blocks` is false
 };
 Wrapping wrapping_of(const StepSpec& spec);
 

@@ -44,6 +44,7 @@ inline constexpr EnumName<program::Release> kReleases[] = {
 inline constexpr EnumName<program::RecomputeMode> kRecomputeModes[] = {{program::RecomputeMode::none, "none"},
                                                                        {program::RecomputeMode::full, "full"},
                                                                        {program::RecomputeMode::every_k, "every_k"},
+                                                                       {program::RecomputeMode::share, "share"},
                                                                        {program::RecomputeMode::per_op, "per_op"}};
 inline constexpr EnumName<program::RecomputeOps> kRecomputeOps[] = {{program::RecomputeOps::attention, "attention"},
                                                                     {program::RecomputeOps::all_but_attention, "all_but_attention"},

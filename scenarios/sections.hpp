@@ -125,6 +125,7 @@ template <class Io>
 void describe(Io& io, program::Recompute& recompute) {
   io.choice("mode", recompute.mode, kRecomputeModes);
   io.count("every", recompute.every, 1, kMaxLayers);
+  io.ratio("share", recompute.share, 0, 1);
   io.choice("ops", recompute.ops, kRecomputeOps);
   io.choice("nesting", recompute.nesting, kNestings);
   io.flag("reentrant", recompute.reentrant);

@@ -117,8 +117,11 @@ void add_program(const program::Program& program, std::int32_t ranks, BenchPlan&
 
 OrderedJson timed(OrderedJson row, const real::bench::Quartiles& q) {
   if (!row.contains("clock")) row["clock"] = "device";  // no synchronisation is inside
-  row["times"] = {
-      {"median", microseconds(q.median)}, {"first_quartile", microseconds(q.first)}, {"third_quartile", microseconds(q.third)}, {"repeats", q.repeats}};
+  row["times"] = {{"median", microseconds(q.median)},
+                  {"first_quartile", microseconds(q.first)},
+                  {"third_quartile", microseconds(q.third)},
+                  {"mean", microseconds(q.mean)},
+                  {"repeats", q.repeats}};
   return row;
 }
 

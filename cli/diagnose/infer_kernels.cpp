@@ -87,6 +87,19 @@ void recompute_in_part(const TraceView& trace, double attention, double products
   }
 }
 
+/// Every k-th block, if that is as many of the layers; else a share of them.
+void recompute_of_blocks(double share, ScenarioDraft& draft) {
+  constexpr std::int64_t kUnknown = 100;  // then shares are told apart by percent
+  const std::int64_t known = draft.number("/model/layers"), layers = known > 0 ? known : kUnknown;
+  const std::int64_t recomputed = std::llround(share * static_cast<double>(layers));
+  if (recomputed >= layers) return draft.seen("/recompute/mode", "full", "the attention of every block runs again in the backward");
+  const std::int64_t every = layers / std::max<std::int64_t>(1, recomputed);
+  const bool each_kth = every > 1 && layers / every == recomputed;
+  draft.seen("/recompute/mode", each_kth ? "every_k" : "share", fmt::format("the attention of {:.0f} % of the blocks runs again in the backward", 100 * share));
+  if (each_kth) draft.seen("/recompute/every", every, "as /recompute/mode");
+  else draft.seen("/recompute/share", share, "as /recompute/mode");
+}
+
 void infer_recomputation(const TraceView& trace, ScenarioDraft& draft) {
   const auto kernels = [&](Pass pass) { return trace.device.passes[static_cast<std::size_t>(pass)].kernels; };
   if (kernels(Pass::backward) == 0) return draft.guess("/recompute/mode", "none", "no backward is recognised");
@@ -96,10 +109,7 @@ void infer_recomputation(const TraceView& trace, ScenarioDraft& draft) {
   if (of_attention > 0 && attention == 0) return recompute_in_part(trace, attention, products, draft);
   const double share = of_attention > 0 ? attention / of_attention : products / of_products;
   if (of_attention == 0 && products == 0) return recompute_in_part(trace, attention, products, draft);
-  const auto every = static_cast<std::int64_t>(std::llround(1 / share));
-  if (every <= 1) return draft.seen("/recompute/mode", "full", "the attention of every block runs again in the backward");
-  draft.seen("/recompute/mode", "every_k", fmt::format("the attention of {:.0f} % of the blocks runs again in the backward", 100 * share));
-  draft.seen("/recompute/every", every, "as /recompute/mode");
+  recompute_of_blocks(share, draft);
 }
 
 void infer_optimizer(const TraceView& trace, ScenarioDraft& draft) {

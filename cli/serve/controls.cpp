@@ -8,6 +8,7 @@ namespace {
 
 using enum ControlKind;
 
+constexpr ControlNeed kShare{"/recompute/mode", "share", "belongs to recomputation of a share of the blocks (share)"};
 constexpr ControlNeed kEveryK{"/recompute/mode", "every_k", "belongs to recomputation of every k-th block (every_k)"};
 constexpr ControlNeed kPerOp{"/recompute/mode", "per_op", "belongs to recomputation of chosen kernels (per_op)"};
 
@@ -42,8 +43,9 @@ std::vector<Control> policy_controls() {
 
 std::vector<Control> compute_controls() {
   const char* group = "Kernels and recomputation";
-  return {{"/recompute/mode", "Recomputation", group, choice, {"none", "full", "every_k", "per_op"}, true},
+  return {{"/recompute/mode", "Recomputation", group, choice, {"none", "full", "every_k", "share", "per_op"}, true},
           {"/recompute/every", "Every k-th block", group, slider, {1, 2, 3, 4, 8}, false, true, kEveryK},
+          {"/recompute/share", "Share of the blocks", group, slider, {0.25, 0.5, 0.6, 0.7, 0.8, 0.9}, false, true, kShare},
           {"/recompute/ops",
            "Recomputed kernels",
            group,

@@ -81,8 +81,19 @@ std::vector<Unsaid> with(std::vector<Unsaid> settings, std::initializer_list<Uns
 }
 
 std::string recompute_words(const scenarios::Scenario& s) {
-  return s.recompute.mode == RecomputeMode::every_k ? fmt::format("recomputation of every block out of {}", s.recompute.every)
-                                                    : std::string("recomputation of ") + spelled(scenarios::kRecomputeOps, s.recompute.ops);
+  const auto& r = s.recompute;
+  if (r.mode == RecomputeMode::every_k) return fmt::format("recomputation of every block out of {}", r.every);
+  if (r.mode == RecomputeMode::share) return fmt::format("recomputation of {:.3g} of the blocks", r.share);
+  return std::string("recomputation of ") + spelled(scenarios::kRecomputeOps, r.ops);
+}
+
+bool in_part(const program::Recompute& r) { return r.mode != RecomputeMode::none && r.mode != RecomputeMode::full; }
+
+/// Which modules are recomputed, in Python.
+std::string recomputed_python(const program::Recompute& r) {
+  if (r.mode == RecomputeMode::full) return "isinstance(m, Block)";
+  if (r.mode == RecomputeMode::every_k) return fmt::format("m in blocks[{}::{}]", r.every - 1, r.every);
+  return fmt::format("m in [b for i, b in enumerate(blocks) if int((i + 1) * {0} + 0.5) > int(i * {0} + 0.5)]", r.share);
 }
 
 std::string recompute_python(const scenarios::Scenario& s) {
@@ -92,8 +103,7 @@ std::string recompute_python(const scenarios::Scenario& s) {
   if (r.mode == RecomputeMode::per_op)
     return "# selective recomputation (torch.utils.checkpoint.create_selective_checkpoint_contexts): " + std::string(spelled(scenarios::kRecomputeOps, r.ops)) +
            "\n";
-  const std::string which = r.mode == RecomputeMode::full ? "isinstance(m, Block)" : fmt::format("m in blocks[{}::{}]", r.every - 1, r.every);
-  return head + fmt::format("apply_activation_checkpointing(model, checkpoint_wrapper_fn=checkpoint_wrapper, check_fn=lambda m: {})\n", which);
+  return head + fmt::format("apply_activation_checkpointing(model, checkpoint_wrapper_fn=checkpoint_wrapper, check_fn=lambda m: {})\n", recomputed_python(r));
 }
 
 std::string kernels_python(const scenarios::Scenario& s) {
@@ -164,10 +174,9 @@ const char* mixed(const scenarios::Scenario& s) { return s.precision.param == hw
 
 std::string accelerate(const scenarios::Scenario& s) {
   const Terms t = terms_of(s.policy);
-  const bool parts = s.recompute.mode == RecomputeMode::every_k || s.recompute.mode == RecomputeMode::per_op;
   std::string text = batch_comment(s, "#");
-  text +=
-      unsaid_comment(with(unsaid_of(s, t), {{parts, recompute_words(s)}, {s.policy.wrap == program::Wrap::embedding_and_head, "embedding and head as units"}}));
+  text += unsaid_comment(
+      with(unsaid_of(s, t), {{in_part(s.recompute), recompute_words(s)}, {s.policy.wrap == program::Wrap::embedding_and_head, "embedding and head as units"}}));
   text += fmt::format("distributed_type: FSDP\nmixed_precision: {}\nnum_machines: {}\nnum_processes: {}\nfsdp_config:\n", mixed(s), s.cluster.nodes,
                       scenarios::ranks(s));
   const bool second = s.policy.framework == Framework::fsdp2;
@@ -189,7 +198,8 @@ std::string torchtitan(const scenarios::Scenario& s) {
   const Terms t = terms_of(s.policy);
   const std::int64_t shard = t.hybrid ? s.policy.shard_group_size.value_or(s.cluster.gpus_per_node) : -1;
   const bool other_ops = s.recompute.mode == RecomputeMode::per_op && s.recompute.ops != program::RecomputeOps::all_but_every_second_matmul;
-  std::string text = unsaid_comment(with(unsaid_of(s, t), {{other_ops, recompute_words(s) + " (\"op\" below is torchtitan's own list)"}}));
+  std::string text = unsaid_comment(with(unsaid_of(s, t), {{other_ops, recompute_words(s) + " (\"op\" below is torchtitan's own list)"},
+                                                           {s.recompute.mode == RecomputeMode::share, recompute_words(s) + " (\"full\" below is all)"}}));
   text += fmt::format("[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n", s.batch.micro_batch,
                       s.batch.micro_batch * s.batch.grad_accum * scenarios::ranks(s), s.batch.seq_len);
   text += fmt::format("mixed_precision_param = \"{}\"\nmixed_precision_reduce = \"{}\"\n", s.precision.param == hw::Dtype::fp32 ? "float32" : "bfloat16",
@@ -200,7 +210,7 @@ std::string torchtitan(const scenarios::Scenario& s) {
   text += "[activation_checkpoint]\n";
   if (r.mode == RecomputeMode::every_k) text += fmt::format("mode = \"selective\"\nselective_ac_option = \"{}\"\n", r.every);
   else if (r.mode == RecomputeMode::per_op) text += "mode = \"selective\"\nselective_ac_option = \"op\"\n";
-  else text += fmt::format("mode = \"{}\"\n", r.mode == RecomputeMode::full ? "full" : "none");
+  else text += fmt::format("mode = \"{}\"\n", r.mode == RecomputeMode::none ? "none" : "full");
   text += fmt::format("[compile]\nenable = {}\n[optimizer]\nimplementation = \"{}\"\n", flag_text(s.kernels.set == program::KernelSet::pytorch_compile),
                       spelled(scenarios::kOptimizerImpls, s.optimizer.implementation));
   return text;
@@ -220,9 +230,8 @@ std::string deepspeed(const scenarios::Scenario& s) {
 
 std::string llm_foundry(const scenarios::Scenario& s) {
   const Terms t = terms_of(s.policy);
-  const bool parts = s.recompute.mode == RecomputeMode::every_k || s.recompute.mode == RecomputeMode::per_op;
-  std::string text =
-      unsaid_comment(with(unsaid_of(s, t), {{parts, recompute_words(s)}, {s.policy.wrap == program::Wrap::embedding_and_head, "embedding and head as units"}}));
+  std::string text = unsaid_comment(
+      with(unsaid_of(s, t), {{in_part(s.recompute), recompute_words(s)}, {s.policy.wrap == program::Wrap::embedding_and_head, "embedding and head as units"}}));
   text += fmt::format("max_seq_len: {}\nglobal_train_batch_size: {}\ndevice_train_microbatch_size: {}\nprecision: {}\nfsdp_config:\n", s.batch.seq_len,
                       s.batch.micro_batch * s.batch.grad_accum * scenarios::ranks(s), s.batch.micro_batch,
                       s.precision.param == hw::Dtype::fp32 ? "fp32" : "amp_bf16");

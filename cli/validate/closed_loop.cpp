@@ -55,11 +55,11 @@ class Measurements {
  private:
   /// The median round of each figure.
   static Quartiles over_rounds(const std::vector<Quartiles>& rounds) {
-    std::vector<double> first, middle, third;
-    Quartiles all;
-    for (const Quartiles& q : rounds) first.push_back(q.first), middle.push_back(q.median), third.push_back(q.third), all.repeats += q.repeats;
-    all.first = median(first), all.median = median(middle), all.third = median(third);
-    return all;
+    std::vector<double> first, middle, third, mean;
+    std::int64_t repeats = 0;
+    for (const Quartiles& q : rounds)
+      first.push_back(q.first), middle.push_back(q.median), third.push_back(q.third), mean.push_back(q.mean), repeats += q.repeats;
+    return {median(first), median(middle), median(third), repeats, median(mean)};
   }
   std::vector<nlohmann::ordered_json> order_;
   std::map<std::string, std::vector<Quartiles>> times_;

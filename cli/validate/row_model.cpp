@@ -37,13 +37,12 @@ std::optional<double> recomputed_share(const Run& run) {
   return std::clamp(3 * (*hfu / *mfu - 1), 0.0, 1.0);
 }
 
-/// Recomputation of a part of the blocks: none, every k-th or all, whichever is nearest to the share.
+/// Recomputation of a part of the blocks. MFU and HFU have two digits, so a share is known to about 0.05.
 void put_share(double share, Settings& settings, Weight weight) {
-  const double every = share > 0 ? std::max(2.0, std::round(1 / share)) : 0;
-  const double as_every = every > 0 ? 1 / every : 0;
-  const bool all = std::abs(1 - share) < std::abs(as_every - share);
-  settings.put("/recompute/mode", all ? "full" : share > 0.05 ? "every_k" : "none", weight);
-  if (!all && share > 0.05) settings.put("/recompute/every", static_cast<std::int64_t>(every), weight);
+  constexpr double kKnown = 0.05;
+  const bool part = share > kKnown && share < 1 - kKnown;
+  settings.put("/recompute/mode", part ? "share" : share > 0.5 ? "full" : "none", weight);
+  if (part) settings.put("/recompute/share", std::round(100 * share) / 100, weight);
 }
 
 }  // namespace

@@ -64,13 +64,14 @@ class NativeAttention {
     return {q, k, w_.linear(v_, x)};
   }
 
+  /// In the reverse order of the forward, as autograd does it: who prefetches "the unit before this one" counts on it.
   Slot input_gradient(const NativeQkv& d) {
     if (fused_) return w_.linear_backward(qkv_, d.q, x_);
-    const Slot sum = w_.linear_backward(q_, d.q, x_);
+    const Slot sum = w_.linear_backward(v_, d.v, x_);
     w_.weight_gradient(k_, d.k, x_);
     w_.add_input_gradient(k_, d.k, sum);
-    w_.weight_gradient(v_, d.v, x_);
-    w_.add_input_gradient(v_, d.v, sum);
+    w_.weight_gradient(q_, d.q, x_);
+    w_.add_input_gradient(q_, d.q, sum);
     return sum;
   }
 

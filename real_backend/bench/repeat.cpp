@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 namespace stepcast::real::bench {
 namespace {
@@ -25,7 +26,8 @@ double noise_of(const Quartiles& q) {
 
 Quartiles quartiles(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
-  return {at(seconds, 0.25), at(seconds, 0.5), at(seconds, 0.75), static_cast<std::int64_t>(seconds.size())};
+  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  return {at(seconds, 0.25), at(seconds, 0.5), at(seconds, 0.75), static_cast<std::int64_t>(seconds.size()), sum / static_cast<double>(seconds.size())};
 }
 
 Quartiles repeat(const Effort& effort, const std::function<double()>& once) {

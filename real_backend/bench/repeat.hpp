@@ -11,8 +11,9 @@ namespace stepcast::real::bench {
 struct Quartiles {
   double first = 0, median = 0, third = 0;
   std::int64_t repeats = 0;
+  double mean = 0;
 };
-/// By linear interpolation between the sorted values, of which there is at least one.
+/// Quartiles by linear interpolation between the sorted values, of which there is at least one.
 Quartiles quartiles(std::vector<double> seconds);
 
 struct Effort {

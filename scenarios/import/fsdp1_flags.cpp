@@ -1,5 +1,10 @@
 // Three trainers with FSDP1 whose settings are command-line flags, written down as YAML: foundation-model-stack/fms-fsdp (config/training.py), meta-llama/llama-cookbook
 // (configs/fsdp.py, configs/training.py) and aws-samples/awsome-distributed-training (3.test_cases/pytorch/FSDP). docs/import.md.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
 #include "scenarios/import/draft.hpp"
 
 namespace stepcast::scenarios {
@@ -12,14 +17,23 @@ void bf16_policy(Draft& draft) {
   draft.set("/precision/reduce", "bf16");
 }
 
-/// "1/2": every second block. 1, or nothing: all of them.
+/// The share in "2/3", or NaN.
+double fraction_in(const std::string& text) {
+  const auto number = [](std::string_view digits) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size() ? value : std::nan("");
+  };
+  const std::size_t bar = std::min(text.find('/'), text.size());
+  return bar == text.size() ? number(text) : number(std::string_view(text).substr(0, bar)) / number(std::string_view(text).substr(bar + 1));
+}
+
+/// "1/3" or 0.33: of the blocks. 1, or nothing: all of them.
 void set_fraction(Settings& s, const char* key, Draft& draft) {
-  const std::string fraction = s.has(key) && s.json().at(key).is_number() ? (s.number(key) == 1.0 ? "1" : "") : s.text(key).value_or("1");
-  if (fraction == "1") draft.set("/recompute/mode", "full");
-  else if (fraction.size() == 3 && fraction.starts_with("1/") && fraction[2] >= '2' && fraction[2] <= '9') {
-    draft.set("/recompute/mode", "every_k");
-    draft.set("/recompute/every", fraction[2] - '0');
-  } else s.refuse(key, "only 1 and 1/2 to 1/9 of the blocks can be recomputed");
+  const double share = s.has(key) && s.json().at(key).is_number() ? s.number(key).value_or(1) : fraction_in(s.text(key).value_or("1"));
+  if (!(share >= 0 && share <= 1)) s.refuse(key, "is no share of the blocks", "give a number from 0 to 1, or a fraction like 1/3");
+  draft.set("/recompute/mode", share == 1 ? "full" : share == 0 ? "none" : "share");
+  if (share > 0 && share < 1) draft.set("/recompute/share", share);
 }
 
 std::string one_of(Settings& s, const char* key, const char* fallback, std::initializer_list<std::pair<const char*, const char*>> known) {

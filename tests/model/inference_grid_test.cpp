@@ -139,6 +139,7 @@ TEST_CASE("recomputation comes back") {
   check({"/recompute/mode=full"});
   check({"/recompute/mode=every_k", "/recompute/every=2"});
   check({"/recompute/mode=every_k", "/recompute/every=3"});
+  check({"/recompute/mode=share", "/recompute/share=0.6666666666666666"});
   for (const char* ops : {"all_but_attention", "all_but_matmul", "all_but_every_second_matmul"})
     check({"/recompute/mode=per_op", std::string("/recompute/ops=") + ops});
 }

@@ -102,7 +102,7 @@ const Option kOptions[] = {
        s.policy.min_unit_parameters = 200'000;
      }},
     {"release", 3, [](StepSpec& s, int v) { s.policy.release = kReleases[static_cast<std::size_t>(v)]; }},
-    {"recompute", 4, [](StepSpec& s, int v) { s.recompute.mode = static_cast<RecomputeMode>(v); }, true},
+    {"recompute", 5, [](StepSpec& s, int v) { s.recompute.mode = static_cast<RecomputeMode>(v); }, true},
     {"ops", 4, [](StepSpec& s, int v) { s.recompute.ops = static_cast<RecomputeOps>((v + 1) % 4); }, true},
     {"nesting", 2, [](StepSpec& s, int v) { s.recompute.nesting = static_cast<Nesting>(v); }},
     {"reentrant", 2, [](StepSpec& s, int v) { s.recompute.reentrant = v == 1; }, true},
@@ -235,7 +235,7 @@ TEST_CASE("every pair of option values that the rules allow gives a clean progra
   }
   CHECK(refused == std::set<std::string>{"attention=1 kept_kv=1", "kept_kv=1 model=1", "kept_kv=1 model=2", "loss=3 keep_logits=1", "kept_kv=1 kernels=2",
                                          "kernels=2 model=0", "kernels=2 model=2", "kernels=2 model=3", "kernels=2 model=4", "kernels=2 model=5",
-                                         "kernels=2 model=6", "recompute=3 reentrant=1"});
+                                         "kernels=2 model=6", "recompute=4 reentrant=1"});
 }
 
 TEST_CASE("the generator closes every allowed pair with far fewer choices than there are combinations") {

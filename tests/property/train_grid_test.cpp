@@ -72,7 +72,7 @@ const Option kOptions[] = {
        s.policy.min_unit_parameters = 1'000;
      }},
     {"release", 3, [](StepSpec& s, int v) { s.policy.release = kReleases[static_cast<std::size_t>(v)]; }},
-    {"recompute", 4, [](StepSpec& s, int v) { s.recompute.mode = static_cast<RecomputeMode>(v); }},
+    {"recompute", 5, [](StepSpec& s, int v) { s.recompute.mode = static_cast<RecomputeMode>(v); }},
     {"ops", 3, [](StepSpec& s, int v) { s.recompute.ops = static_cast<RecomputeOps>(v + 1); }},
     {"nesting", 2, [](StepSpec& s, int v) { s.recompute.nesting = static_cast<Nesting>(v); }},
     {"reentrant", 2, [](StepSpec& s, int v) { s.recompute.reentrant = v == 1; }},

@@ -74,7 +74,7 @@ TEST_CASE("without a monitor the file says why, and calibrate reads it either wa
   const auto parsed = [](GpuWatch watch) {
     Json machine{{"gpu", "NVIDIA H200"}};
     watch.add_to(machine);
-    Json rows = Json::array({timed({{"what", "launch"}, {"shape", {{"call", "call"}}}}, {1e-6, 2e-6, 3e-6, 10})});
+    Json rows = Json::array({timed({{"what", "launch"}, {"shape", {{"call", "call"}}}}, {1e-6, 2e-6, 3e-6, 10, 2e-6})});
     return std::pair(machine, calibration::parse_measurements(measurement_file(std::move(rows), machine).dump(1), "m.json").rows);
   };
   const auto [without, rows] = parsed(GpuWatch({{}, "libnvidia-ml.so.1: cannot open shared object file"}));

@@ -18,6 +18,7 @@ TEST_CASE("quartiles by linear interpolation") {
   CHECK(q.median == 3);
   CHECK(q.third == 4);
   CHECK(q.repeats == 5);
+  CHECK(q.mean == 3);
   CHECK(quartiles({1, 2}).first == doctest::Approx(1.25));
 }
 

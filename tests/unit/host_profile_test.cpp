@@ -54,6 +54,13 @@ TEST_CASE("Kernels, collectives, calls and facts of the machine") {
   CHECK(profiles.node.collectives[0].time.value == doctest::Approx(500e-6));
 }
 
+TEST_CASE("A mean, where the file has one, comes before the median") {
+  const std::string with_mean =
+      R"("what": "launch", "shape": {"call": "latency"}, "times": {"median": "30 us", "first_quartile": "29 us", "third_quartile": "31 us",
+    "mean": "36 us", "repeats": 9}})";
+  CHECK(of(row(kProduct, "11 us") + ",{" + with_mean).gpu.at("launch_latency") == doctest::Approx(36e-6));
+}
+
 TEST_CASE("Segments by size: a line by hand, through nothing or level where it would go below zero, in proportion where there is one size") {
   const auto line = [](std::initializer_list<std::pair<double, double>> gib_and_seconds) {
     std::vector<Measurement> rows;

@@ -145,6 +145,44 @@ TEST_CASE("fsdp2: under hybrid sharding behind the all-reduce; the next step beg
   CHECK(check(build_program(one_rank(), 3)).empty());
 }
 
+/// A group that were gathered again behind its own backward would read what the optimizer is writing.
+void expect_no_late_gathers(const ModelShape& model, KernelSet set, Matmul matmul) {
+  for (const Wrap wrap : {Wrap::size_based, Wrap::attention_and_ffn, Wrap::linears}) {
+    for (const std::int64_t depth : {0, 2}) {
+      for (const RecomputeMode recompute : {RecomputeMode::none, RecomputeMode::share}) {
+        StepSpec spec = sharded();
+        spec.model = model, spec.model.layers = 2;
+        spec.batch.seq_len = 2048;
+        spec.kernels.set = set;
+        if (set == KernelSet::native) spec.precision = {hw::Dtype::fp32, hw::Dtype::fp32, hw::Dtype::fp32};
+        spec.precision.matmul = matmul;
+        spec.recompute.mode = recompute, spec.recompute.nesting = Nesting::outside;
+        spec.policy.wrap = wrap, spec.policy.min_unit_parameters = 10'000'000;
+        spec.policy.forward_prefetch_depth = recompute == RecomputeMode::none ? depth : 0, spec.policy.backward_prefetch_depth = depth + 1;
+        if (broken_rule(spec)) continue;
+        CAPTURE(model.hidden);
+        CAPTURE(static_cast<int>(set));
+        CAPTURE(static_cast<int>(matmul));
+        CAPTURE(static_cast<int>(wrap));
+        CAPTURE(depth);
+        CAPTURE(static_cast<int>(recompute));
+        const auto findings = check(build_program(spec, 3));
+        CHECK_MESSAGE(findings.empty(), (findings.empty() ? "" : findings.front().text));
+      }
+    }
+  }
+}
+
+TEST_CASE("fsdp2: every block's backward passes its units in the reverse order of the forward, so prefetching gathers none again behind its step") {
+  for (const ModelShape& model : {test::llama2_7b(), test::mpt_7b(), test::falcon_7b(), test::gemma2_9b(), test::mixtral_8x7b()}) {
+    for (const KernelSet set : {KernelSet::pytorch_eager, KernelSet::pytorch_compile, KernelSet::native}) expect_no_late_gathers(model, set, Matmul::param);
+  }
+  for (const ModelShape& model : {test::llama2_7b(), test::falcon_7b(), test::gemma2_9b()}) {
+    for (const Matmul matmul : {Matmul::fp8_tensorwise, Matmul::fp8_delayed, Matmul::fp8_blockwise})
+      expect_no_late_gathers(model, KernelSet::pytorch_compile, matmul);
+  }
+}
+
 TEST_CASE("adapters alone have steps; frozen parts have none") {
   StepSpec spec = sharded();
   spec.model.lora_rank = 8;

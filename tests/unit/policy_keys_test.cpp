@@ -38,6 +38,7 @@ TEST_CASE("each spelling is read, and written so that it reads again") {
                                            {"/policy/release=before-2.1"},
                                            {"/policy/release=\"2.8\""},
                                            {"/recompute/mode=every_k", "/recompute/every=3"},
+                                           {"/recompute/mode=share", "/recompute/share=0.7"},
                                            {"/recompute/mode=per_op", "/recompute/ops=all_but_matmul"},
                                            {"/recompute/mode=per_op", "/recompute/ops=all_but_every_second_matmul"},
                                            {"/recompute/mode=full", "/recompute/nesting=outside", "/recompute/reentrant=true"},

@@ -80,6 +80,46 @@ TEST_CASE("every second of four blocks: half of what full recomputation saves, h
   expect_clean(spec);
 }
 
+/// Blocks 0 to n - 1 that a share recomputes, a digit each.
+std::string blocks_of(double share, std::int64_t n) {
+  std::string text;
+  for (std::int64_t block = 0; block < n; ++block) text += recomputes({.mode = RecomputeMode::share, .share = share}, block) ? '1' : '0';
+  return text;
+}
+
+/// By fms-fsdp's own words: count up to 1/2, then to 3/2, 5/2, ...
+std::string counted_up(double share, std::int64_t n) {
+  std::string text;
+  double cut_off = 0.5;
+  for (std::int64_t block = 1; block <= n; ++block) {
+    const bool reached = static_cast<double>(block) * share >= cut_off;
+    if (reached) ++cut_off;
+    text += reached ? '1' : '0';
+  }
+  return text;
+}
+
+TEST_CASE("a share of the blocks: each whose count times the share reaches the next of 1/2, 3/2, 5/2, ...") {
+  CHECK(blocks_of(0.5, 6) == "101010");     // 1/2, 1 < 3/2, 3/2, 2, 5/2, 3
+  CHECK(blocks_of(0.75, 8) == "11011101");  // 3/4, 3/2, 9/4 < 5/2, 3, 15/4 >= 7/2, 9/2, 21/4 < 11/2, 6
+  CHECK(blocks_of(1, 4) == "1111");
+  CHECK(blocks_of(0, 4) == "0000");
+  for (const double share : {0.01, 0.1, 1.0 / 5, 1.0 / 3, 0.39, 0.47, 2.0 / 3, 0.71, 0.9, 0.99, 1.0}) {
+    CAPTURE(share);
+    CHECK(blocks_of(share, 96) == counted_up(share, 96));
+  }
+}
+
+TEST_CASE("half of four blocks: half of what full recomputation saves") {
+  const std::int64_t none = activations_after_forward(spec_of(RecomputeMode::none)), full = activations_after_forward(spec_of(RecomputeMode::full));
+  StepSpec spec = spec_of(RecomputeMode::share);
+  CHECK(activations_after_forward(spec) == (none + full) / 2);
+  spec.recompute.share = 0.75;
+  CHECK(activations_after_forward(spec) == (none + 3 * full) / 4);
+  CHECK(count(recomputed(spec), "aten::mm q") == 3);
+  expect_clean(spec);
+}
+
 TEST_CASE("all but attention: the output of fused attention and its row statistic stay with the block's input, and attention does not run again") {
   const StepSpec spec = per_op(RecomputeOps::all_but_attention);
   // Per block and token, beyond full recomputation's input: 2 h attention output, 4 a log-sum-exp.

@@ -157,12 +157,14 @@ TEST_CASE("a network that differs from the profile's is put in its place; the sa
 TEST_CASE("recomputation: words, and shares from the row's own HFU and MFU") {
   const auto mode = [](const char* mfu, const char* hfu) {
     const Json document = said({{"act_ckpt", "selective-fraction"}, {"mfu", mfu}, {"hfu", hfu}}).document["recompute"];
-    return std::pair(document["mode"].get<std::string>(), document.value("every", 0));
+    return std::pair(document["mode"].get<std::string>(), document.value("share", 0.0));
   };
-  CHECK(mode("0.51", "0.59") == std::pair(std::string("every_k"), 2));
-  CHECK(mode("0.55", "0.74") == std::pair(std::string("full"), 0));
-  CHECK(mode("0.50", "0.50") == std::pair(std::string("none"), 0));
-  CHECK(mode("0.43", "0.46") == std::pair(std::string("every_k"), 5));
+  CHECK(mode("0.51", "0.59") == std::pair(std::string("share"), 0.47));  // 3 (59/51 - 1)
+  CHECK(mode("0.55", "0.74") == std::pair(std::string("full"), 0.0));
+  CHECK(mode("0.38", "0.47") == std::pair(std::string("share"), 0.71));
+  CHECK(mode("0.50", "0.50") == std::pair(std::string("none"), 0.0));
+  CHECK(mode("0.43", "0.46") == std::pair(std::string("share"), 0.21));
+  CHECK(mode("0.60", "0.61") == std::pair(std::string("none"), 0.0));  // 0.05
   CHECK(at({{"act_ckpt", "selective-layer-2"}}, "/recompute/mode") == "every_k");
   CHECK(at({{"act_ckpt", "selective-op"}}, "/recompute/mode") == "per_op");
 }

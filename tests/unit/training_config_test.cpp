@@ -253,10 +253,19 @@ TEST_CASE("flags of fms-fsdp, llama-cookbook and AWS's sample") {
       "sharding_strategy: hsdp\nbatch_size: 2\nseq_length: 4096\nfsdp_activation_checkpointing: true\nselective_checkpointing: 1/3\nuse_torch_compile: true\n");
   CHECK(fms.policy.sharding == Sharding::hybrid_shard);
   CHECK(fms.policy.use_orig_params);
-  CHECK(fms.recompute.mode == RecomputeMode::every_k);
-  CHECK(fms.recompute.every == 3);
+  CHECK(fms.recompute.mode == RecomputeMode::share);
+  CHECK(fms.recompute.share == 1.0 / 3);
   CHECK(imported("f.yaml", "low_cpu_fsdp: false\nfsdp_activation_checkpointing: true\nselective_checkpointing: 1\n").recompute.mode == RecomputeMode::full);
-  CHECK(has(refusal("f.yaml", "low_cpu_fsdp: false\nfsdp_activation_checkpointing: true\nselective_checkpointing: 2/3\n"), "1/2 to 1/9"));
+  const auto share = [](const std::string& theirs) {
+    return "low_cpu_fsdp: false\nfsdp_activation_checkpointing: true\nselective_checkpointing: " + theirs + "\n";
+  };
+  CHECK(imported("f.yaml", share("2/3")).recompute.share == 2.0 / 3);
+  CHECK(imported("f.yaml", share("0.71")).recompute.share == 0.71);
+  CHECK(imported("f.yaml", share("0")).recompute.mode == RecomputeMode::none);
+  for (const char* wrong : {"3/2", "-1", "1/0", "0/0", "1/", "/2", "1/2/3", "half", "1e400"}) {
+    CAPTURE(wrong);
+    CHECK(has(refusal("f.yaml", share(wrong)), "selective_checkpointing"));
+  }
   const Scenario cookbook = imported(
       "c.yaml", "batch_size_training: 4\nhsdp: true\nsharding_group_size: 8\npure_bf16: true\nfsdp_activation_checkpointing: false\ngradient_clipping: true\n");
   CHECK(cookbook.policy.framework == Framework::fsdp1);

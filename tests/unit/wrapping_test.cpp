@@ -128,6 +128,25 @@ TEST_CASE("linear layers as units: seven a block; each is gathered before its ow
   CHECK(Words(words.begin(), words.begin() + 8) == Words{"AG root", "AG b0.q", "AG b0.k", "AG b0.v", "AG b0.out", "AG b0.gate", "AG b0.up", "AG b0.down"});
 }
 
+/// Gemma-2-9B by 10 million parameters: q and out are units, k and v (7.3 million each) the attention's rest, which is a unit around both.
+TEST_CASE("a unit around others is gathered before them and reduced behind them, in the forward and in the backward") {
+  for (const Framework framework : {Framework::fsdp1, Framework::fsdp2}) {
+    StepSpec spec = inside(framework, Wrap::size_based);
+    spec.model = test::gemma2_9b(), spec.model.layers = 1;
+    spec.policy.min_unit_parameters = 10'000'000;
+    const Words words = gathers_and_reductions(spec);
+    const auto at = [&](const char* word) { return std::find(words.begin(), words.end(), word); };
+    CHECK(at("AG b0.attention") < at("AG b0.q"));
+    CHECK(at("AG b0.q") < at("AG b0.out"));
+    const Words backward(std::find(words.begin(), words.end(), "RS b0.gate") + 1, words.end());
+    const auto behind = [&](const char* word) { return std::find(backward.begin(), backward.end(), word); };
+    CHECK(behind("RS b0.out") < behind("RS b0.q"));
+    CHECK(behind("RS b0.q") < behind("RS b0.attention"));
+    CHECK(behind("RS b0.attention") != backward.end());
+    for (const char* unit : {"AG b0.attention", "AG b0.q", "AG b0.out"}) CHECK(std::count(words.begin(), words.end(), unit) == 2);
+  }
+}
+
 TEST_CASE("each way of wrapping is proven clean kernel by kernel") {
   for (const Framework framework : {Framework::fsdp1, Framework::fsdp2}) {
     for (const Wrap wrap : {Wrap::embedding_and_head, Wrap::model, Wrap::size_based, Wrap::attention_and_ffn, Wrap::linears}) {
