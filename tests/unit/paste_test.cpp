@@ -52,6 +52,12 @@ TEST_CASE("FSDP2 as Python, from either FSDP") {
   CHECK(has(pasted({"/policy/framework=fsdp2", "/policy/reshard_after_forward=8"}).at("fsdp2"), "reshard_after_forward=8"));
 }
 
+TEST_CASE("a share of the blocks: the same ones in Python; where a framework has no such setting, a comment says so") {
+  const auto texts = pasted({"/recompute/mode=share", "/recompute/share=0.75"});
+  CHECK(has(texts.at("fsdp1"), "m in [b for i, b in enumerate(blocks) if int((i + 1) * 0.75 + 0.5) > int(i * 0.75 + 0.5)]"));
+  for (const char* framework : {"accelerate", "torchtitan", "llm_foundry"}) CHECK(has(texts.at(framework), "recomputation of 0.75 of the blocks"));
+}
+
 TEST_CASE("what is pasted into accelerate, torchtitan, DeepSpeed and llm-foundry is imported as the same policy") {
   const Texts first = {"/policy/sharding=SHARD_GRAD_OP", "/policy/forward_prefetch=true", "/recompute/mode=full", "/batch/micro_batch=2"};
   const auto texts = pasted(first);
