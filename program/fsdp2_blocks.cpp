@@ -1,4 +1,7 @@
 // Blocks of FSDP2: those of a group, with the hooks of groups inside of them; groups that no gradient passes through. docs/fsdp2.md, "Groups".
+#include <algorithm>
+#include <vector>
+
 #include "program/fsdp2.hpp"
 
 namespace stepcast::program {

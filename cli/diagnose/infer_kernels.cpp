@@ -1,6 +1,7 @@
 // Kernels, recomputation and optimizer by names and counts. Test: tests/unit/inference_test.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cli/diagnose/infer.hpp"

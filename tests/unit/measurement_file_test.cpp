@@ -67,6 +67,10 @@ TEST_CASE("The file is strict") {
   refused(R"({"a": 1})", "is not a kind of measurements");
   refused("", "is empty");
   refused("hello\n", "is not a kind of measurements");
+  for (const char* mean : {"-1 us", "12", "0 s", "nan us"}) {
+    std::string text = file_with(gemm);
+    refused(text.insert(text.find("\"repeats\""), std::string("\"mean\": \"") + mean + "\", "), "m.json: /rows/0/times/mean");
+  }
   std::string bad = file_with(gemm);
   bad.replace(bad.find("11 us"), 5, "14 us");
   refused(bad, "is not between the quartiles");

@@ -138,7 +138,8 @@ TEST_CASE("a unit around others is gathered before them and reduced behind them,
     const auto at = [&](const char* word) { return std::find(words.begin(), words.end(), word); };
     CHECK(at("AG b0.attention") < at("AG b0.q"));
     CHECK(at("AG b0.q") < at("AG b0.out"));
-    const Words backward(std::find(words.begin(), words.end(), "RS b0.gate") + 1, words.end());
+    REQUIRE(at("RS b0.gate") != words.end());
+    const Words backward(at("RS b0.gate") + 1, words.end());
     const auto behind = [&](const char* word) { return std::find(backward.begin(), backward.end(), word); };
     CHECK(behind("RS b0.out") < behind("RS b0.q"));
     CHECK(behind("RS b0.q") < behind("RS b0.attention"));
